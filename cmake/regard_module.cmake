@@ -1,0 +1,75 @@
+# regard_module(NAME [DEPENDS modules...] [LIBRARIES targets...])
+#
+# One folder under regard/ becomes one static library `regard_NAME` (alias regard::NAME) of its *.cc files, and,
+# when tests are built, one test program `NAME_test` of its *_test.cc files, registered test by test with CTest.
+# Labels come from the test's name: a suite that starts with "Slow" gets the label `slow`, one that contains
+# "Thread" the label `threads`; everything not slow is `quick`.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_package(Threads REQUIRED)
+
+add_library(regard_options INTERFACE)
+target_include_directories(regard_options INTERFACE "${CMAKE_SOURCE_DIR}")
+target_link_libraries(regard_options INTERFACE Threads::Threads)
+# Results must not depend on how the compiler contracts or reorders: fused multiply-adds are written where meant.
+target_compile_options(regard_options INTERFACE -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+if(REGARD_WARNINGS_AS_ERRORS)
+  target_compile_options(regard_options INTERFACE -Werror)
+endif()
+if(REGARD_SANITIZE)
+  target_compile_options(regard_options INTERFACE -fsanitize=${REGARD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(regard_options INTERFACE -fsanitize=${REGARD_SANITIZE})
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
+endif()
+
+function(regard_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES" ${ARGN})
+  if(NOT REGARD_TESTS OR NOT ARG_SOURCES)
+    return()
+  endif()
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE regard_options regard_test_support ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE REGARD_SHARED_DIR="${REGARD_SHARED_DIR}" REGARD_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  gtest_discover_tests(${name} TEST_FILTER "-Slow*:*Thread*" DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS quick TIMEOUT 300)
+  gtest_discover_tests(${name} TEST_FILTER "*Thread*-Slow*" TEST_SUFFIX " " DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "quick;threads" TIMEOUT 300)
+  gtest_discover_tests(${name} TEST_FILTER "Slow*" TEST_SUFFIX "  " DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS slow TIMEOUT 1200)
+endfunction()
+
+function(regard_module name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;TEST_DEPENDS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "*.cc")
+  file(GLOB tests CONFIGURE_DEPENDS "*_test.cc")
+  if(tests)
+    list(REMOVE_ITEM sources ${tests})
+  endif()
+  set(modules ${ARG_DEPENDS})
+  list(TRANSFORM modules PREPEND "regard_")
+  if(sources)
+    add_library(regard_${name} STATIC ${sources})
+    target_link_libraries(regard_${name} PUBLIC regard_options ${modules} ${ARG_LIBRARIES})
+  else()
+    add_library(regard_${name} INTERFACE)
+    target_link_libraries(regard_${name} INTERFACE regard_options ${modules} ${ARG_LIBRARIES})
+  endif()
+  add_library(regard::${name} ALIAS regard_${name})
+  list(TRANSFORM ARG_TEST_DEPENDS PREPEND "regard_")
+  regard_test(${name}_test SOURCES ${tests} LIBRARIES regard_${name} ${ARG_TEST_DEPENDS})
+endfunction()

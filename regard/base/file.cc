@@ -1,0 +1,86 @@
+#include "regard/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "regard/base/error.h"
+
+namespace regard {
+
+std::string read_file(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw SystemError("cannot read " + path.string(), errno);
+  struct Closer {
+    int descriptor;
+    ~Closer() { ::close(descriptor); }
+  } closer{descriptor};
+  std::string bytes;
+  struct stat status {};
+  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) bytes.reserve(static_cast<size_t>(status.st_size));
+  constexpr size_t kPiece = 1 << 20;
+  for (;;) {
+    const size_t have = bytes.size();
+    bytes.resize(have + kPiece);
+    const ssize_t got = ::read(descriptor, bytes.data() + have, kPiece);
+    bytes.resize(have + static_cast<size_t>(got > 0 ? got : 0));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw SystemError("cannot read " + path.string(), errno);
+    if (got == 0) return bytes;
+  }
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.append(bytes);
+  file.commit();
+}
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  temporary_ = path_;
+  temporary_ += ".tmp";
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) throw SystemError("cannot write " + temporary_.string(), errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail(const char* what) {
+  const int error_number = errno;
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
+  ::unlink(temporary_.c_str());
+  throw SystemError(std::string("cannot ") + what + " " + path_.string(), error_number);
+}
+
+void AtomicFile::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write");
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) fail("write");
+  const int descriptor = std::exchange(descriptor_, -1);
+  if (::close(descriptor) != 0) fail("write");
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("replace");
+  auto folder = path_.parent_path();
+  if (folder.empty()) folder = ".";
+  const int folder_descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder_descriptor >= 0) {
+    ::fsync(folder_descriptor);
+    ::close(folder_descriptor);
+  }
+}
+
+}  // namespace regard
