@@ -1,0 +1,26 @@
+#include "regard/autograd/registry.h"
+
+namespace regard::autograd {
+
+std::vector<const Operation*> all_operations() {
+  return {&kLinear,
+          &kAdd,
+          &kAddBias,
+          &kMultiply,
+          &kMix,
+          &kTanh,
+          &kSigmoid,
+          &kColumns,
+          &kConcatColumns,
+          &kConcatRows,
+          &kRows,
+          &kMaxout,
+          &kDropout,
+          &kSum,
+          &kGruSequence,
+          &kAdditiveAttention,
+          &kAttentionDecoder,
+          &kOutputLoss};
+}
+
+}  // namespace regard::autograd

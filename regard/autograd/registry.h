@@ -1,0 +1,12 @@
+#pragma once
+// The operations by name, for the registry. A new operation is declared here and listed in registry.cc.
+
+#include "regard/autograd/tape.h"
+
+namespace regard::autograd {
+
+extern const Operation kLinear, kAdd, kAddBias, kMultiply, kMix, kTanh, kSigmoid, kColumns, kConcatColumns,
+    kConcatRows, kRows, kMaxout, kDropout, kSum, kGruSequence, kAdditiveAttention, kAttentionDecoder,
+    kOutputLoss;
+
+}  // namespace regard::autograd

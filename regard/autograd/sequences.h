@@ -1,0 +1,76 @@
+#pragma once
+// Fused operations over whole sequences. Rows of a ragged batch stand sentence after sentence: row offsets[b]
+// + t is position t of sentence b. Padding does not exist. Inside, steps run over the sentences that are
+// still active.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "regard/autograd/tape.h"
+#include "regard/tensor/tensor.h"
+
+namespace regard::autograd {
+
+/// Where sentences begin in a matrix of rows.
+struct Ragged {
+  std::vector<int64_t> offsets{0};  // [B + 1]
+
+  int64_t count() const { return static_cast<int64_t>(offsets.size()) - 1; }
+  int64_t total() const { return offsets.back(); }
+  int64_t length(int64_t b) const {
+    return offsets[static_cast<size_t>(b) + 1] - offsets[static_cast<size_t>(b)];
+  }
+  int64_t begin(int64_t b) const { return offsets[static_cast<size_t>(b)]; }
+  int64_t longest() const;
+  void push_back(int64_t length) { offsets.push_back(offsets.back() + length); }
+};
+
+/// A GRU that resets after the product, over every sentence from zero state:
+///   r = sigmoid(x_r + b_r + U_r h)   z = sigmoid(x_z + b_z + U_z h)   n = tanh(x_n + r (U_n h + b_n))   h' =
+///   (1-z) n + z h x      [D, 3N]   input projections (their bias included) of the distinct words; row
+///   index[i] belongs to position i index  [total]   into x U      [3N, N],  b [3N]      order r, z, n
+///   returns [total, N]; with `reverse` each sentence is read from its end (row i still belongs to position
+///   i)
+/// Cho et al. 2014, arXiv:1406.1078, in the form of cuDNN. Reference: gru_step over the same rows.
+Tensor gru_sequence(const Tensor& x, std::span<const int32_t> index, const Tensor& U, const Tensor& b,
+                    const Ragged& sentences, bool reverse);
+
+/// One step of the same cell: x [R, 3N] (bias included), h [R, N]; returns [R, N]. An unfused composition.
+Tensor gru_step(const Tensor& x, const Tensor& h, const Tensor& U, const Tensor& b);
+
+/// One step of additive attention (Bahdanau et al. 2015, A.1.2): see regard/attention/additive.h.
+/// query [R, A], keys [S, A], values [S, E], v [A]; returns c [R, E]. `weights`, if not null, receives alpha
+/// [R, longest S] (not differentiated). `sentence_of` maps rows to sentences; empty: row i is sentence i.
+Tensor additive_attention(const Tensor& query, const Tensor& keys, const Tensor& values, const Tensor& v,
+                          const Ragged& sources, std::span<const int32_t> sentence_of,
+                          Tensor* weights = nullptr);
+
+/// What the teacher-forced decoder below reads.
+struct AttentionDecoderInputs {
+  Tensor s0;      ///< [B, N] initial states
+  Tensor keys;    ///< [S, A] U_a h_j (+ bias)
+  Tensor values;  ///< [S, E] h_j
+  Tensor W_a;     ///< [A, N]
+  Tensor v;       ///< [A]
+  Tensor y;       ///< [D, 3N] projections W E y (+ bias) of the distinct previous words
+  Tensor C;       ///< [3N, E]
+  Tensor U;       ///< [3N, N]
+  Tensor b;       ///< [3N]
+};
+
+/// The recurrence of an attention decoder, fused over all steps of all sentences:
+///   c_i = sum_j alpha_ij h_j,  alpha_i = softmax_j(v' tanh(W_a s_{i-1} + U_a h_j)),  s_i = GRU(y_{i-1}, c_i,
+///   s_{i-1})
+/// index [total targets] picks y_{i-1}'s row. Returns [s_i | c_i]: [total targets, N + E].
+/// Reference: additive_attention and gru_step, step by step.
+Tensor attention_decoder(const AttentionDecoderInputs& inputs, std::span<const int32_t> index,
+                         const Ragged& sources, const Ragged& targets);
+
+/// The output layer and its loss in one: scale * sum_r CE(W x_r + b, target_r) with label smoothing, in
+/// chunks of rows, so that no probability per vocabulary entry of the whole batch exists.  x [R, K], W [V,
+/// K], b [V]; returns [1].
+Tensor output_loss(const Tensor& x, const Tensor& W, const Tensor& b, std::span<const int32_t> targets,
+                   double smoothing, double scale);
+
+}  // namespace regard::autograd
