@@ -1,0 +1,168 @@
+#include "regard/decoding/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "regard/simd/rows.h"
+
+namespace regard::decoding {
+namespace {
+
+struct Candidate {
+  double log_probability;
+  int32_t token;
+  int64_t row;  // of the step's matrices
+};
+
+/// A hypothesis that still grows.
+struct Live {
+  std::vector<int32_t> ids;
+  double log_probability = 0;
+  std::vector<std::vector<float>> attention;
+};
+
+struct Sentence {
+  int64_t number = 0;  // among all sources
+  int64_t length = 0, limit = 0;
+  std::vector<Live> live{Live{}};
+  std::vector<Hypothesis> finished;
+  bool done = false;
+};
+
+double normalised(double log_probability, size_t tokens, double penalty) {
+  return log_probability / std::pow(static_cast<double>(std::max<size_t>(tokens, 1)), penalty);
+}
+
+bool better(const Candidate& a, const Candidate& b) {
+  if (a.log_probability != b.log_probability) return a.log_probability > b.log_probability;
+  if (a.row != b.row) return a.row < b.row;
+  return a.token < b.token;
+}
+
+/// The `count` best continuations of one row; the begin symbol is never one.
+void add_candidates(const float* logits, int64_t V, double log_probability, int64_t row, int64_t count,
+                    std::vector<Candidate>& into) {
+  const double lse = static_cast<double>(simd::log_sum_exp(logits, V));
+  std::vector<Candidate> best;
+  for (int64_t v = 0; v < V - 1; ++v) {
+    const Candidate c{log_probability + (static_cast<double>(logits[v]) - lse), static_cast<int32_t>(v), row};
+    if (static_cast<int64_t>(best.size()) == count && !better(c, best.back())) continue;
+    if (static_cast<int64_t>(best.size()) == count) best.pop_back();
+    best.insert(std::upper_bound(best.begin(), best.end(), c, better), c);
+  }
+  into.insert(into.end(), best.begin(), best.end());
+}
+
+Hypothesis finish(const Live& live, double log_probability, size_t tokens, bool complete,
+                  const SearchOptions& options) {
+  return {live.ids, normalised(log_probability, tokens, options.length_penalty), complete, live.attention};
+}
+
+/// Moves a sentence one token on, given its rows of the step's result. `kept` receives the row of every new
+/// live one.
+void advance(Sentence& sentence, std::vector<Candidate> candidates, const models::Step& step,
+             int64_t first_row, const SearchOptions& options, std::vector<int32_t>& kept) {
+  std::sort(candidates.begin(), candidates.end(), better);
+  const auto alpha = step.alpha.as_matrix<float>();
+  std::vector<Live> next;
+  const auto open = [&] { return options.beam - static_cast<int64_t>(sentence.finished.size()); };
+  for (const Candidate& c : candidates) {
+    if (static_cast<int64_t>(next.size()) >= open()) break;
+    Live live = sentence.live[static_cast<size_t>(c.row - first_row)];
+    live.attention.emplace_back(alpha.row(c.row), alpha.row(c.row) + sentence.length);
+    if (c.token == text::Vocabulary::kEnd) {
+      sentence.finished.push_back(finish(live, c.log_probability, live.ids.size() + 1, true, options));
+      continue;
+    }
+    live.ids.push_back(c.token);
+    live.log_probability = c.log_probability;
+    next.push_back(std::move(live));
+    kept.push_back(static_cast<int32_t>(c.row));
+  }
+  while (static_cast<int64_t>(next.size()) > std::max<int64_t>(open(), 0)) {
+    next.pop_back();
+    kept.pop_back();
+  }
+  if (!next.empty() && static_cast<int64_t>(next[0].ids.size()) >= sentence.limit) {
+    for (const Live& live : next)
+      sentence.finished.push_back(finish(live, live.log_probability, live.ids.size(), false, options));
+    kept.resize(kept.size() - next.size());
+    next.clear();
+  }
+  sentence.live = std::move(next);
+  sentence.done = sentence.live.empty();
+}
+
+void search_group(const models::Bahdanau& model, std::span<const std::span<const int32_t>> sources,
+                  std::vector<Sentence>& group, const SearchOptions& options) {
+  std::vector<std::span<const int32_t>> inputs;
+  for (const Sentence& s : group) inputs.push_back(sources[static_cast<size_t>(s.number)]);
+  const models::Memory memory = model.encode(inputs);
+  const auto begin = static_cast<int32_t>(model.config().target_vocabulary - 1);
+  Tensor s = memory.s0;
+  std::vector<int32_t> sentence_of(group.size());
+  std::iota(sentence_of.begin(), sentence_of.end(), 0);
+  while (!sentence_of.empty()) {
+    std::vector<int32_t> y_prev;
+    for (const Sentence& sentence : group)
+      for (const Live& live : sentence.live) y_prev.push_back(live.ids.empty() ? begin : live.ids.back());
+    const models::Step step = model.step(y_prev, s, memory, sentence_of);
+    const auto logits = step.logits.as_matrix<float>();
+    std::vector<int32_t> kept, next_sentence_of;
+    int64_t row = 0;
+    for (size_t g = 0; g < group.size(); ++g) {
+      Sentence& sentence = group[g];
+      if (sentence.done) continue;
+      const int64_t first_row = row;
+      std::vector<Candidate> candidates;
+      for (const Live& live : sentence.live) {
+        add_candidates(logits.row(row), logits.columns, live.log_probability, row, 2 * options.beam,
+                       candidates);
+        ++row;
+      }
+      advance(sentence, std::move(candidates), step, first_row, options, kept);
+      next_sentence_of.resize(kept.size(), static_cast<int32_t>(g));
+    }
+    Tensor next = Tensor::empty({static_cast<int64_t>(kept.size()), step.s.dim(1)});
+    for (size_t i = 0; i < kept.size(); ++i)
+      std::copy_n(step.s.as_matrix<float>().row(kept[i]), step.s.dim(1),
+                  next.as_matrix<float>().row(static_cast<int64_t>(i)));
+    s = next;
+    sentence_of = std::move(next_sentence_of);
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<Hypothesis>> search(const models::Bahdanau& model,
+                                            std::span<const std::span<const int32_t>> sources,
+                                            const SearchOptions& options, ThreadPool& pool) {
+  if (options.beam < 1)
+    throw UsageError("beam size " + std::to_string(options.beam) + ", expected at least 1");
+  std::vector<int64_t> order(sources.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto length = [&](int64_t i) { return static_cast<int64_t>(sources[static_cast<size_t>(i)].size()); };
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return length(a) > length(b); });
+  const auto count = static_cast<int64_t>(sources.size()), size = std::max<int64_t>(options.sentences, 1);
+  std::vector<std::vector<Hypothesis>> results(sources.size());
+  pool.parallel_for((count + size - 1) / size, [&](int64_t part) {
+    std::vector<Sentence> group;
+    for (int64_t i = part * size; i < std::min(count, (part + 1) * size); ++i) {
+      Sentence sentence;
+      sentence.number = order[static_cast<size_t>(i)];
+      sentence.length = length(sentence.number);
+      sentence.limit = options.max_length > 0 ? options.max_length : 2 * sentence.length + 10;
+      group.push_back(std::move(sentence));
+    }
+    search_group(model, sources, group, options);
+    for (Sentence& sentence : group) {
+      std::stable_sort(sentence.finished.begin(), sentence.finished.end(),
+                       [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+      results[static_cast<size_t>(sentence.number)] = std::move(sentence.finished);
+    }
+  });
+  return results;
+}
+
+}  // namespace regard::decoding

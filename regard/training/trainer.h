@@ -1,0 +1,94 @@
+#pragma once
+// The training loop. The trajectory is a function of seed, data and step; the clock decides only when to stop
+// and to save.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "regard/base/thread_pool.h"
+#include "regard/models/bahdanau.h"
+#include "regard/text/batches.h"
+#include "regard/training/optimiser.h"
+
+namespace regard::training {
+
+struct TrainingOptions {
+  uint64_t seed = 1;
+  int64_t batch_tokens = 3000;
+  double learning_rate = 1e-3;
+  int64_t warm_up = 500;
+  double label_smoothing = 0.1;
+  AdamOptions adam;
+  int64_t shards = 2;  ///< a batch is cut into so many pieces, whatever the number of threads
+  int64_t evaluate_every = 500;
+  int64_t patience = 0;  ///< evaluations without improvement before stopping; 0: never
+  // The following may differ when training is resumed.
+  int64_t steps = 0, epochs = 0;  ///< totals; 0: no limit
+  double minutes = 0;             ///< of this run; 0: no limit
+  double save_every = 60;         ///< seconds
+  int64_t report_every = 50;      ///< steps
+};
+
+struct Data {
+  text::Sentences source, target;          // training
+  text::Sentences dev_source, dev_target;  // may be empty
+};
+
+/// One line of train.jsonl. What is not known at a report is left out.
+struct Report {
+  int64_t step = 0, epoch = 0;
+  std::optional<double> loss, dev_loss, dev_bleu, target_tokens_per_s;
+  double learning_rate = 0, seconds = 0;
+};
+
+/// Where training stands: with the weights and moments, all that resuming needs.
+struct Progress {
+  int64_t step = 0, epoch = 0, batch = 0;  ///< batches done in this epoch
+  double seconds = 0;                      ///< of earlier runs and this one
+  double best_dev_loss = 0;
+  int64_t evaluations_without_improvement = 0;
+  bool has_best = false;
+};
+
+/// What the loop tells and asks. All optional.
+struct Hooks {
+  std::function<void(const Report&)> report;
+  std::function<std::optional<double>()> dev_bleu;  ///< called at evaluations
+  std::function<void()> improved;                   ///< the weights are the best so far
+  std::function<void(const Progress&)> save;
+  std::function<bool()> interrupted;
+};
+
+enum class Ending { finished, out_of_time, out_of_patience, interrupted };
+
+class Trainer {
+ public:
+  Trainer(models::Bahdanau& model, const Data& data, const TrainingOptions& options, ThreadPool& pool);
+
+  /// Trains until an ending. Saves before the first step and at the end. Throws DataError on a loss that is
+  /// not finite, with the step and the batch's lines.
+  Ending run(const Hooks& hooks);
+
+  Progress& progress() { return progress_; }
+  Adam& optimiser() { return optimiser_; }
+
+  /// Mean cross-entropy over the development set, nats per target token, without smoothing.
+  double dev_loss() const;
+
+ private:
+  double train_batch(const std::vector<int64_t>& batch, int64_t& tokens);
+  bool evaluate(const Hooks& hooks, Report& report, bool counts);
+
+  models::Bahdanau& model_;
+  const Data& data_;
+  TrainingOptions options_;
+  ThreadPool& pool_;
+  Adam optimiser_;
+  Progress progress_;
+};
+
+}  // namespace regard::training
