@@ -6,6 +6,7 @@
 
 #include "regard/base/error.h"
 #include "regard/evaluation/known_answers.h"
+#include "regard/evaluation/unicode.h"
 
 namespace regard::evaluation {
 namespace {
@@ -183,11 +184,15 @@ Answer answer_of(const boost::json::object& json) {
           json.at("ref_len").to_number<int64_t>()};
 }
 
-// The first words of a line, as many as asked for.
-std::string first_words(const std::string& line, int words) {
-  size_t end = 0;
-  while (words-- > 0 && end != std::string::npos) end = line.find(' ', end == 0 ? 0 : end + 1);
-  return line.substr(0, end);
+// The first words of a line, with single blanks between.
+std::string first_words(const std::string& line, size_t words) {
+  const std::u32string text = code_points(line);
+  std::string result;
+  for (const auto word : split_words(text)) {
+    if (words-- == 0) break;
+    result += (result.empty() ? "" : " ") + utf8(word);
+  }
+  return result;
 }
 
 TEST(Bleu, EqualsSacreBleuOnRealText) {
