@@ -1,3 +1,4 @@
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -64,7 +65,9 @@ void add_evaluate(CLI::App& app, Common& common) {
   gold->needs(alignment);
   verb->callback([options, &common] {
     const std::string text = evaluate(*options, common);
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+      throw SystemError("cannot write the scores to standard output", errno);
+    }
   });
 }
 

@@ -13,7 +13,7 @@ namespace regard::evaluation {
 /// A link between source word and target word, both from 0.
 using Link = std::pair<int64_t, int64_t>;
 
-/// One sentence's links. In a hypothesis all are sure.
+/// One sentence's links. In a hypothesis sure and possible ones count alike.
 struct Links {
   std::set<Link> sure;
   std::set<Link> possible;  ///< holds the sure ones too

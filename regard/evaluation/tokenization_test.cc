@@ -64,6 +64,18 @@ TEST(Tokenization, NamesGoBothWays) {
   EXPECT_THROW(tokenization_named("zh"), UsageError);
 }
 
+TEST(Unicode, WhiteSpaceIsPythons) {
+  // The code points of which str.isspace() is true in Python 3.11.
+  const std::u32string expected =
+      U"\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
+      U"\u2009\u200a\u2028\u2029\u202f\u205f\u3000";
+  std::u32string spaces;
+  for (char32_t c = 0; c < 0x110000; ++c) {
+    if (is_space(c)) spaces += c;
+  }
+  EXPECT_EQ(spaces, expected);
+}
+
 TEST(Unicode, BytesThatAreNotUtf8SurviveAndCountOne) {
   const std::string bytes = "a\xff\xc3 \xed\xa0\x80\xe2\x82";
   EXPECT_FALSE(is_utf8(bytes));
