@@ -1,0 +1,148 @@
+#include "regard/evaluation/evaluate_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+
+#include "regard/base/error.h"
+#include "regard/base/file.h"
+#include "regard/evaluation/accuracy.h"
+#include "regard/evaluation/alignment_error.h"
+#include "regard/evaluation/bleu.h"
+#include "regard/evaluation/chrf.h"
+#include "regard/evaluation/unicode.h"
+
+namespace regard::evaluation {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+// One metric in both forms.
+struct Result {
+  std::string text;
+  boost::json::object json;
+};
+
+Lines read_lines(const std::filesystem::path& path) {
+  const std::string bytes = read_file(path);
+  Lines lines;
+  for (size_t begin = 0; begin < bytes.size();) {
+    const size_t end = std::min(bytes.find('\n', begin), bytes.size());
+    std::string line = bytes.substr(begin, end - begin);
+    if (end < bytes.size() && !line.empty() && line.back() == '\r') line.pop_back();
+    lines.push_back(std::move(line));
+    if (!is_utf8(lines.back())) {
+      throw DataError(path.string(), static_cast<int64_t>(lines.size()),
+                      "is not UTF-8; convert the file first, for example with iconv");
+    }
+    begin = end + 1;
+  }
+  if (lines.empty()) throw DataError(path.string(), 0, "has no lines; there is nothing to score");
+  return lines;
+}
+
+void check_equal_lines(const std::filesystem::path& a, size_t lines_a, const std::filesystem::path& b,
+                       size_t lines_b) {
+  if (lines_a == lines_b) return;
+  throw DataError(a.string(), 0,
+                  fmt::format("has {} lines, but {} has {}; line N of one belongs to line N of the other",
+                              lines_a, b.string(), lines_b));
+}
+
+Result bleu_result(const Lines& hypothesis, const std::vector<Lines>& references, Tokenization tokenization) {
+  const Bleu bleu = corpus_bleu(hypothesis, references, tokenization);
+  const BleuStatistics& statistics = bleu.statistics;
+  boost::json::object json{{"score", bleu.score},
+                           {"signature", bleu.signature},
+                           {"precisions", boost::json::value_from(bleu.precisions)},
+                           {"counts", boost::json::value_from(statistics.counts)},
+                           {"totals", boost::json::value_from(statistics.totals)},
+                           {"bp", bleu.brevity_penalty},
+                           {"sys_len", statistics.hypothesis_length},
+                           {"ref_len", statistics.reference_length}};
+  return {fmt::format("BLEU = {:.2f} ({})\n", bleu.score, bleu.signature), std::move(json)};
+}
+
+Result chrf_result(const Lines& hypothesis, const std::vector<Lines>& references, ChrfKind kind) {
+  const Chrf chrf = corpus_chrf(hypothesis, references, kind);
+  const char* name = kind == ChrfKind::chrf ? "chrF2" : "chrF2++";
+  return {fmt::format("{} = {:.2f} ({})\n", name, chrf.score, chrf.signature),
+          {{"score", chrf.score}, {"signature", chrf.signature}}};
+}
+
+Result accuracy_result(const Lines& hypothesis, const std::vector<Lines>& references) {
+  const Accuracy result = accuracy(hypothesis, references);
+  return {fmt::format("accuracy = {:.2f} ({} of {} lines)\n", result.score, result.correct, result.lines),
+          {{"score", result.score}, {"correct", result.correct}, {"lines", result.lines}}};
+}
+
+Result score(const std::string& metric, const Lines& hypothesis, const std::vector<Lines>& references,
+             Tokenization tokenization) {
+  if (metric == "bleu") return bleu_result(hypothesis, references, tokenization);
+  if (metric == "chrf") return chrf_result(hypothesis, references, ChrfKind::chrf);
+  if (metric == "chrf++") return chrf_result(hypothesis, references, ChrfKind::chrf_plus_plus);
+  return accuracy_result(hypothesis, references);
+}
+
+void check(const EvaluateOptions& options, const std::vector<std::filesystem::path>& references) {
+  if (references.empty()) throw UsageError("no reference; give a file with --reference");
+  if (options.metrics.empty()) throw UsageError("no metric; there are bleu, chrf, chrf++ and accuracy");
+  for (const std::string& metric : options.metrics) {
+    if (metric != "bleu" && metric != "chrf" && metric != "chrf++" && metric != "accuracy") {
+      throw UsageError("no metric '" + metric + "'; there are bleu, chrf, chrf++ and accuracy");
+    }
+  }
+}
+
+std::vector<Links> read_links(const std::filesystem::path& path) {
+  std::vector<Links> result;
+  for (const std::string& line : read_lines(path)) {
+    result.push_back(parse_links(line, path.string(), static_cast<int64_t>(result.size()) + 1));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string evaluate_files(const std::filesystem::path& hypothesis,
+                           const std::vector<std::filesystem::path>& references,
+                           const EvaluateOptions& options) {
+  check(options, references);
+  const Lines hypothesis_lines = read_lines(hypothesis);
+  std::vector<Lines> reference_lines;
+  for (const auto& reference : references) {
+    reference_lines.push_back(read_lines(reference));
+    check_equal_lines(hypothesis, hypothesis_lines.size(), reference, reference_lines.back().size());
+  }
+
+  std::string text;
+  boost::json::object json;
+  for (const std::string& metric : options.metrics) {
+    if (json.contains(metric)) continue;
+    Result result = score(metric, hypothesis_lines, reference_lines, options.tokenization);
+    text += result.text;
+    json[metric] = std::move(result.json);
+  }
+  return options.json ? boost::json::serialize(json) + "\n" : text;
+}
+
+std::string evaluate_alignment_files(const std::filesystem::path& alignment,
+                                     const std::filesystem::path& gold, bool json) {
+  const std::vector<Links> links = read_links(alignment);
+  const std::vector<Links> gold_links = read_links(gold);
+  check_equal_lines(alignment, links.size(), gold, gold_links.size());
+  const AlignmentError error = alignment_error(links, gold_links);
+  if (!json) {
+    return fmt::format("AER = {:.2f} (precision {:.2f}, recall {:.2f}, {} links, {} sure)\n",
+                       100 * error.rate, 100 * error.precision, 100 * error.recall, error.links, error.sure);
+  }
+  const boost::json::object values{{"score", 100 * error.rate},
+                                   {"precision", 100 * error.precision},
+                                   {"recall", 100 * error.recall},
+                                   {"links", error.links},
+                                   {"sure", error.sure}};
+  return boost::json::serialize(boost::json::object{{"aer", values}}) + "\n";
+}
+
+}  // namespace regard::evaluation
