@@ -1,0 +1,287 @@
+#include "regard/training/session.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "regard/base/file.h"
+#include "regard/decoding/search.h"
+#include "regard/evaluation/bleu.h"
+#include "regard/storage/checksum.h"
+#include "regard/storage/json.h"
+#include "regard/storage/safetensors.h"
+
+namespace regard::training {
+namespace {
+
+const char* const kState = "state/state.safetensors";
+
+std::string fingerprint(const Lines& lines) {
+  std::string all;
+  for (const auto* side : {&lines.source, &lines.target, &lines.dev_source, &lines.dev_target}) {
+    for (const auto& line : *side) all += line + '\n';
+    all += '\f';
+  }
+  return checksum_text(checksum(all));
+}
+
+/// What a trajectory depends on: written into config.json, compared on resuming.
+boost::json::object training_json(const TrainingOptions& t) {
+  return {{"seed", t.seed},
+          {"batch_tokens", t.batch_tokens},
+          {"learning_rate", t.learning_rate},
+          {"warm_up", t.warm_up},
+          {"label_smoothing", t.label_smoothing},
+          {"clip", t.adam.clip},
+          {"decay", t.adam.decay},
+          {"shards", t.shards},
+          {"evaluate_every", t.evaluate_every},
+          {"patience", t.patience}};
+}
+
+boost::json::object whole_config(const SessionOptions& options, const models::BahdanauConfig& sizes) {
+  auto config = models::config_json(sizes);
+  config["vocabulary"] = options.vocabulary.kind == text::VocabularyKind::sentencepiece ? "sentencepiece"
+                         : options.vocabulary.kind == text::VocabularyKind::words       ? "words"
+                                                                                        : "characters";
+  config["longest"] = options.longest;
+  config["training"] = training_json(options.training);
+  return config;
+}
+
+/// Throws UsageError at the first member that differs.
+void require_same(const boost::json::object& before, const boost::json::object& now,
+                  const std::string& prefix = "") {
+  for (const auto& member : now) {
+    const std::string key(member.key());
+    const auto* old = before.if_contains(key);
+    if (old && old->is_object() && member.value().is_object()) {
+      require_same(old->as_object(), member.value().as_object(), key + ".");
+    } else if (!old || pretty(*old) != pretty(member.value())) {
+      const auto text = [](const boost::json::value* v) {
+        std::string s = v ? pretty(*v) : "nothing";
+        while (!s.empty() && s.back() == '\n') s.pop_back();
+        return s;
+      };
+      throw UsageError("cannot resume: " + prefix + key + " was " + text(old) + " and is now " +
+                       text(&member.value()) + "; give the earlier value or train into a new directory");
+    }
+  }
+}
+
+class Session {
+ public:
+  Session(const SessionOptions& options, const Lines& lines, const SessionHooks& hooks, ThreadPool& pool)
+      : options_(options), lines_(lines), hooks_(hooks), pool_(pool), directory_(prepare()) {}
+
+  Ending run() {
+    Data data = encode();
+    models::Bahdanau model(sizes_, options_.training.seed);
+    Trainer trainer(model, data, options_.training, pool_);
+    if (options_.resume)
+      restore(model, trainer);
+    else
+      models::write_weights(directory_, model.parameters());
+    Hooks hooks;
+    hooks.report = [&](const Report& report) { write_report(report); };
+    hooks.interrupted = hooks_.interrupted;
+    hooks.improved = [&] { keep_best(model); };
+    hooks.save = [&](const Progress& progress) { save(model, trainer, progress); };
+    if (options_.bleu_lines > 0 && !lines_.dev_source.empty())
+      hooks.dev_bleu = [&] { return std::optional(dev_bleu(model, data)); };
+    const Ending ending = trainer.run(hooks);
+    if (failed_) throw SystemError(*failed_ + "; the last good checkpoint is kept");
+    return ending;
+  }
+
+ private:
+  ModelDirectory prepare() {
+    const std::string print = fingerprint(lines_);
+    if (!options_.resume) {
+      auto directory = ModelDirectory::create(options_.output, print);
+      std::vector<std::string> both = lines_.source;
+      both.insert(both.end(), lines_.target.begin(), lines_.target.end());
+      source_ = target_ = text::train_vocabulary(both, options_.vocabulary);
+      sizes_ = options_.sizes;
+      sizes_.source_vocabulary = sizes_.target_vocabulary = source_->size();
+      directory.write("config.json", pretty(whole_config(options_, sizes_)));
+      models::write_vocabularies(directory, *source_, *target_);
+      return directory;
+    }
+    auto directory = ModelDirectory::open(options_.output);
+    if (directory.data_fingerprint() != print)
+      throw UsageError("cannot resume: the training data differ (fingerprint was " +
+                       directory.data_fingerprint() + " and is now " + print +
+                       "); give the files of the first run");
+    auto trained = models::load_model(options_.output);
+    source_ = trained.source;
+    target_ = trained.target;
+    sizes_ = options_.sizes;
+    sizes_.source_vocabulary = source_->size();
+    sizes_.target_vocabulary = target_->size();
+    const std::string name = directory.path("config.json").string();
+    require_same(parse_json_object(directory.read("config.json"), name), whole_config(options_, sizes_));
+    return directory;
+  }
+
+  Data encode() const {
+    Data data;
+    data.source = text::encode_lines(*source_, lines_.source, options_.longest);
+    data.target = text::encode_lines(*target_, lines_.target, options_.longest);
+    data.dev_source = text::encode_lines(*source_, lines_.dev_source, options_.longest);
+    data.dev_target = text::encode_lines(*target_, lines_.dev_target, options_.longest);
+    return data;
+  }
+
+  void restore(models::Bahdanau& model, Trainer& trainer) {
+    const auto path = directory_.path(kState);
+    const SafeTensors state = parse_safetensors(read_checked(path), path.string());
+    std::vector<nn::Parameter> last, moments;
+    for (const auto& tensor : state.tensors) {
+      if (tensor.name.starts_with("last.")) last.push_back({tensor.name.substr(5), tensor.tensor});
+      if (tensor.name.starts_with("best.")) best_.push_back({tensor.name.substr(5), tensor.tensor});
+      if (tensor.name.starts_with("first.") || tensor.name.starts_with("second."))
+        moments.push_back({tensor.name, tensor.tensor});
+    }
+    // The trainer's optimiser holds the model's own tensors: copy into them.
+    models::Bahdanau loaded(sizes_, 0);
+    loaded.load(last);
+    const auto to = model.parameters(), from = loaded.parameters();
+    for (size_t i = 0; i < to.size(); ++i)
+      std::copy_n(from[i].value.data<float>(), to[i].value.size(), to[i].value.data<float>());
+    trainer.optimiser().load_moments(moments);
+    const auto found = state.metadata.find("progress");
+    if (found == state.metadata.end()) throw DataError(path.string(), 0, "no progress in the training state");
+    const auto json = parse_json_object(found->second, path.string());
+    Progress& p = trainer.progress();
+    p.step = json_integer(json, "step", path.string(), 0);
+    p.epoch = json_integer(json, "epoch", path.string(), 0);
+    p.batch = json_integer(json, "batch", path.string(), 0);
+    p.seconds = json_number(json, "seconds", path.string());
+    p.best_dev_loss = std::stod(json_string(json, "best_dev_loss", path.string()));
+    p.evaluations_without_improvement =
+        json_integer(json, "evaluations_without_improvement", path.string(), 0);
+    p.has_best = json_boolean(json, "has_best", path.string());
+    if (!best_.empty()) models::write_weights(directory_, best_);
+    cut_log(p.step);
+  }
+
+  void cut_log(int64_t step) const {
+    const auto path = directory_.path("train.jsonl");
+    if (!std::filesystem::exists(path)) return;
+    const std::string all = read_file(path);
+    std::string kept;
+    for (size_t begin = 0; begin < all.size();) {
+      const size_t end = std::min(all.find('\n', begin), all.size());
+      const std::string line = all.substr(begin, end - begin);
+      begin = end + 1;
+      boost::json::error_code error;
+      const auto value = boost::json::parse(line, error);
+      if (error || !value.is_object()) break;  // a kill may have cut the last line
+      const auto* at = value.as_object().if_contains("step");
+      if (!at || !at->is_int64() || at->as_int64() > step) break;
+      kept += line + '\n';
+    }
+    write_file_atomically(path, kept);
+  }
+
+  void write_report(const Report& report) const {
+    boost::json::object json{{"step", report.step}, {"epoch", report.epoch}};
+    const auto put = [&](const char* key, const std::optional<double>& value) {
+      if (value) json[key] = *value;
+    };
+    put("loss", report.loss);
+    put("dev_loss", report.dev_loss);
+    put("dev_bleu", report.dev_bleu);
+    json["learning_rate"] = report.learning_rate;
+    put("target_tokens_per_s", report.target_tokens_per_s);
+    json["seconds"] = report.seconds;
+    append(boost::json::serialize(json) + "\n");
+    if (hooks_.report) hooks_.report(report);
+  }
+
+  void append(const std::string& line) const {
+    const auto path = directory_.path("train.jsonl");
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    const bool written =
+        descriptor >= 0 && ::write(descriptor, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+    if (!written && hooks_.warn) hooks_.warn("cannot write " + path.string() + "; training goes on");
+    if (descriptor >= 0) ::close(descriptor);
+  }
+
+  void keep_best(const models::Bahdanau& model) {
+    best_.clear();
+    for (const auto& p : model.parameters()) best_.push_back({p.name, p.value.copy()});
+    guarded([&] { models::write_weights(directory_, best_); });
+  }
+
+  void save(const models::Bahdanau& model, Trainer& trainer, const Progress& p) {
+    std::vector<NamedTensor> tensors;
+    for (const auto& w : model.parameters()) tensors.push_back({"last." + w.name, w.value});
+    for (const auto& w : best_) tensors.push_back({"best." + w.name, w.value});
+    for (const auto& m : trainer.optimiser().moments()) tensors.push_back({m.name, m.value});
+    const boost::json::object json{{"step", p.step},
+                                   {"epoch", p.epoch},
+                                   {"batch", p.batch},
+                                   {"seconds", p.seconds},
+                                   {"best_dev_loss", fmt::format("{:.17g}", p.best_dev_loss)},
+                                   {"evaluations_without_improvement", p.evaluations_without_improvement},
+                                   {"has_best", p.has_best}};
+    guarded([&] {
+      write_checked(directory_.path(kState),
+                    serialise_safetensors(tensors, {{"progress", boost::json::serialize(json)}}));
+    });
+  }
+
+  /// A full disk must not end training: it warns, and the next save tries again.
+  template <class Write>
+  void guarded(Write write) {
+    try {
+      write();
+      failed_.reset();
+    } catch (const SystemError& error) {
+      failed_ = error.what();
+      if (hooks_.warn)
+        hooks_.warn(std::string(error.what()) +
+                    "; the earlier checkpoint is kept, the next save tries again");
+    }
+  }
+
+  double dev_bleu(const models::Bahdanau& model, const Data& data) const {
+    std::vector<std::span<const int32_t>> sources;
+    std::vector<std::string> references, hypotheses;
+    for (int64_t i = 0; i < std::min(options_.bleu_lines, data.dev_source.size()); ++i) {
+      sources.push_back(data.dev_source[i]);
+      references.push_back(lines_.dev_target[static_cast<size_t>(i)]);
+    }
+    for (const auto& found : decoding::search(model, sources, {.beam = 1}, pool_))
+      hypotheses.push_back(found.empty() ? "" : target_->decode(found[0].ids));
+    return evaluation::corpus_bleu(hypotheses, references).score;
+  }
+
+  const SessionOptions& options_;
+  const Lines& lines_;
+  const SessionHooks& hooks_;
+  ThreadPool& pool_;
+  std::shared_ptr<const text::Vocabulary> source_, target_;
+  models::BahdanauConfig sizes_;
+  ModelDirectory directory_;
+  std::vector<nn::Parameter> best_;
+  std::optional<std::string> failed_;
+};
+
+}  // namespace
+
+Ending run_session(const SessionOptions& options, const Lines& lines, const SessionHooks& hooks,
+                   ThreadPool& pool) {
+  if (lines.source.empty()) throw DataError("there is nothing to train on: no sentence pairs");
+  if (lines.source.size() != lines.target.size() || lines.dev_source.size() != lines.dev_target.size())
+    throw DataError(fmt::format(
+        "source and target have different numbers of lines: {} and {} (development: {} and {})",
+        lines.source.size(), lines.target.size(), lines.dev_source.size(), lines.dev_target.size()));
+  return Session(options, lines, hooks, pool).run();
+}
+
+}  // namespace regard::training

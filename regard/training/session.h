@@ -1,0 +1,41 @@
+#pragma once
+// Training into a model directory: what is written when, and how a run goes on after an interruption.
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "regard/models/directory.h"
+#include "regard/training/trainer.h"
+
+namespace regard::training {
+
+struct SessionOptions {
+  std::filesystem::path output;
+  bool resume = false;
+  TrainingOptions training;
+  models::BahdanauConfig sizes;  ///< vocabularies' sizes are filled in
+  text::VocabularyOptions vocabulary;
+  int64_t longest = 128;     ///< tokens of a sentence, the rest is cut
+  int64_t bleu_lines = 200;  ///< development lines translated at an evaluation; 0: none
+};
+
+struct Lines {
+  std::vector<std::string> source, target, dev_source, dev_target;
+};
+
+struct SessionHooks {
+  std::function<void(const Report&)> report;
+  std::function<bool()> interrupted;
+  std::function<void(const std::string&)> warn;
+};
+
+/// Trains in `output`. A new directory gets config.json, vocabularies, first weights and a state before the
+/// first step. With `resume` the state is loaded and everything but steps, epochs, minutes and saving must be
+/// as it was. Throws UsageError (directory not empty, options that differ, naming both values), DataError,
+/// SystemError.
+Ending run_session(const SessionOptions& options, const Lines& lines, const SessionHooks& hooks,
+                   ThreadPool& pool);
+
+}  // namespace regard::training
