@@ -47,8 +47,9 @@ using Tag = hn::ScalableTag<T>;
 /// Registers decide: 6 x 4 accumulators of 32, 6 x 2 of 16.
 inline constexpr int64_t kRows = 6;
 inline constexpr int kVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
-inline constexpr int64_t kBlock = 256;        ///< length of a block of k
-inline constexpr int64_t kPrefetchRows = 24;  ///< how many rows of B ahead
+inline constexpr int64_t kBlock = 256;            ///< length of a block of k
+inline constexpr int64_t kChunkRows = 8 * kRows;  ///< rows of A that are packed together
+inline constexpr int64_t kPrefetchRows = 24;      ///< how many rows of B ahead
 
 template <class T>
 inline constexpr int64_t kWidth = kVectors* static_cast<int64_t>(hn::MaxLanes(Tag<T>()));
@@ -127,35 +128,11 @@ HWY_INLINE void tile(const T* HWY_RESTRICT a, int64_t a_row, int64_t a_column, c
   for (int i = 0; i < kTileRows; ++i) store_row<T, V>(sum[i], c + i * c_row, columns, accumulate);
 }
 
-/// Copies kTileRows rows of A, k by k: to[k kTileRows + i]. Neighbouring strips share cache lines, so fetch
-/// the next one.
+/// kTileRows rows, `a` points to the first, by all panels of a block. `tail_bias`: the last, partial panel's,
+/// padded.
 template <int kTileRows, class T>
-HWY_INLINE void pack_strip(const T* a, int64_t a_row, int64_t a_column, int64_t k_end, T* HWY_RESTRICT to) {
-  if (a_row == 1) {
-    for (int64_t k = 0; k < k_end; ++k, a += a_column) {
-      std::memcpy(to + k * kTileRows, a, kTileRows * sizeof(T));
-      hwy::Prefetch(a + 64 / sizeof(T));
-    }
-  } else {
-    for (int64_t k = 0; k < k_end; ++k, a += a_column) {
-      for (int i = 0; i < kTileRows; ++i) to[k * kTileRows + i] = a[i * a_row];
-    }
-  }
-}
-
-/// kTileRows rows of a block by all its panels. `tail_bias`: the bias of the last, partial panel, padded.
-template <int kTileRows, class T>
-HWY_NOINLINE void strip(const Block<T>& x, int64_t row, const T* tail_bias) {
-  HWY_ALIGN T packed[kRows * kBlock];
-  const T* a = x.a + row * x.a_row;
-  int64_t a_row = x.a_row, a_column = x.a_column;
-  if (a_column != 1) {
-    pack_strip<kTileRows>(a, a_row, a_column, x.k, packed);
-    a = packed;
-    a_row = 1;
-    a_column = kTileRows;
-  }
-  T* const c = x.c + row * x.c_row;
+HWY_NOINLINE void strip(const Block<T>& x, const T* a, int64_t a_row, int64_t a_column, T* c,
+                        const T* tail_bias) {
   const T* b = x.b;
   for (int64_t n = 0; n < x.columns; n += kWidth<T>, b += x.b_panel) {
     const int64_t columns = std::min(kWidth<T>, x.columns - n);
@@ -164,38 +141,123 @@ HWY_NOINLINE void strip(const Block<T>& x, int64_t row, const T* tail_bias) {
   }
 }
 
+/// Where the strips of `rows` rows begin: as even as possible, 13 rows are 4 + 4 + 5.
+struct Strips {
+  int64_t rows;
+  int64_t count = (rows + kRows - 1) / kRows;
+  int64_t operator()(int64_t s) const { return s * rows / count; }
+};
+
+/// Copies rows of A strip by strip, inside a strip k by k. Columns of A that lie side by side are read in one
+/// pass over k, so that a cache line is read once.
+template <class T>
+void pack_rows(const T* a, int64_t a_row, int64_t a_column, Strips strips, int64_t k_end,
+               T* HWY_RESTRICT to) {
+  if (a_row == 1 && strips.rows == strips.count * kRows) {
+    for (int64_t k = 0; k < k_end; ++k, a += a_column) {
+      for (int64_t s = 0; s < strips.count; ++s) {
+        std::memcpy(to + (s * k_end + k) * kRows, a + s * kRows, kRows * sizeof(T));
+      }
+    }
+    return;
+  }
+  for (int64_t s = 0; s < strips.count; ++s) {
+    for (int64_t k = 0; k < k_end; ++k) {
+      for (int64_t i = strips(s); i < strips(s + 1); ++i) *to++ = a[i * a_row + k * a_column];
+    }
+  }
+}
+
 template <class T>
 void multiply_block(const Block<T>& x) {
+  static thread_local AlignedBuffer<T> scratch;
   HWY_ALIGN T tail_bias[kWidth<T>] = {};
   const int64_t tail = x.columns % kWidth<T>;
   if (x.bias) std::copy_n(x.bias + x.columns - tail, tail, tail_bias);
-  const int64_t strips = (x.rows + kRows - 1) / kRows;
-  int64_t row = 0;
-  for (int64_t s = strips; s > 0; --s) {  // as even as possible: 13 rows are 5 + 4 + 4
-    const int64_t rows = (x.rows - row + s - 1) / s;
-    switch (rows) {
-      case 1:
-        strip<1>(x, row, tail_bias);
-        break;
-      case 2:
-        strip<2>(x, row, tail_bias);
-        break;
-      case 3:
-        strip<3>(x, row, tail_bias);
-        break;
-      case 4:
-        strip<4>(x, row, tail_bias);
-        break;
-      case 5:
-        strip<5>(x, row, tail_bias);
-        break;
-      default:
-        strip<6>(x, row, tail_bias);
-        break;
+  for (int64_t first = 0; first < x.rows; first += kChunkRows) {
+    const Strips strips{std::min(kChunkRows, x.rows - first)};
+    const T* a = x.a + first * x.a_row;
+    const bool pack_a = x.a_column != 1;
+    if (pack_a) {
+      T* const to = scratch.grow(kChunkRows * kBlock);
+      pack_rows(a, x.a_row, x.a_column, strips, x.k, to);
+      a = to;
     }
-    row += rows;
+    for (int64_t s = 0; s < strips.count; ++s) {
+      const int64_t rows = strips(s + 1) - strips(s);
+      const T* from = a + strips(s) * (pack_a ? x.k : x.a_row);
+      const int64_t a_row = pack_a ? 1 : x.a_row, a_column = pack_a ? rows : 1;
+      T* const c = x.c + (first + strips(s)) * x.c_row;
+      switch (rows) {
+        case 1:
+          strip<1>(x, from, a_row, a_column, c, tail_bias);
+          break;
+        case 2:
+          strip<2>(x, from, a_row, a_column, c, tail_bias);
+          break;
+        case 3:
+          strip<3>(x, from, a_row, a_column, c, tail_bias);
+          break;
+        case 4:
+          strip<4>(x, from, a_row, a_column, c, tail_bias);
+          break;
+        case 5:
+          strip<5>(x, from, a_row, a_column, c, tail_bias);
+          break;
+        default:
+          strip<6>(x, from, a_row, a_column, c, tail_bias);
+          break;
+      }
+    }
   }
 }
+
+#if HWY_TARGET != HWY_SCALAR
+/// Transposes the 4 x 4 squares that four vectors hold in their blocks of 128 bits.
+template <class D, class V>
+HWY_INLINE void transpose_blocks(D d, V* x) {
+  const V even_low = hn::InterleaveLower(d, x[0], x[2]), odd_low = hn::InterleaveLower(d, x[1], x[3]);
+  const V even_high = hn::InterleaveUpper(d, x[0], x[2]), odd_high = hn::InterleaveUpper(d, x[1], x[3]);
+  x[0] = hn::InterleaveLower(d, even_low, odd_low);
+  x[1] = hn::InterleaveUpper(d, even_low, odd_low);
+  x[2] = hn::InterleaveLower(d, even_high, odd_high);
+  x[3] = hn::InterleaveUpper(d, even_high, odd_high);
+}
+
+/// Transposes a square: to[i kWidth + j] = from[j ld + i].
+HWY_INLINE void transpose(hn::FixedTag<double, 2> d, const double* from, int64_t ld, double* to) {
+  const auto x0 = hn::LoadU(d, from), x1 = hn::LoadU(d, from + ld);
+  hn::StoreU(hn::InterleaveLower(d, x0, x1), d, to);
+  hn::StoreU(hn::InterleaveUpper(d, x0, x1), d, to + kWidth<double>);
+}
+HWY_INLINE void transpose(hn::FixedTag<float, 4> d, const float* from, int64_t ld, float* to) {
+  hn::Vec<decltype(d)> x[4];
+  REGARD_UNROLL
+  for (int i = 0; i < 4; ++i) x[i] = hn::LoadU(d, from + i * ld);
+  transpose_blocks(d, x);
+  REGARD_UNROLL
+  for (int i = 0; i < 4; ++i) hn::StoreU(x[i], d, to + i * kWidth<float>);
+}
+#if HWY_TARGET <= HWY_AVX2
+HWY_INLINE void transpose(hn::FixedTag<float, 8> d, const float* from, int64_t ld, float* to) {
+  hn::Vec<decltype(d)> x[8];
+  REGARD_UNROLL
+  for (int i = 0; i < 8; ++i) x[i] = hn::LoadU(d, from + i * ld);
+  transpose_blocks(d, x);
+  transpose_blocks(d, x + 4);
+  REGARD_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    hn::StoreU(hn::ConcatLowerLower(d, x[i + 4], x[i]), d, to + i * kWidth<float>);
+    hn::StoreU(hn::ConcatUpperUpper(d, x[i + 4], x[i]), d, to + (i + 4) * kWidth<float>);
+  }
+}
+template <class T>
+inline constexpr int64_t kSquare = sizeof(T) == 4 ? 8 : 2;
+#else
+template <class T>
+inline constexpr int64_t kSquare = 16 / sizeof(T);
+#endif
+#endif
 
 /// to[k kWidth + n] = b(k, n) for b whose columns lie side by side in memory along k.
 template <class T>
@@ -204,29 +266,14 @@ void pack_transposed(MatrixView<const T> b, T* HWY_RESTRICT to) {
   const int64_t ld = b.column_stride;
   int64_t k_done = 0, n_done = 0;
 #if HWY_TARGET != HWY_SCALAR
-  constexpr int64_t side = 16 / sizeof(T);  // a square that fits registers of 128 bits
-  const hn::FixedTag<T, side> d;
+  constexpr int64_t side = kSquare<T>;
   k_done = b.rows / side * side;
   n_done = b.columns / side * side;
   constexpr int64_t chunk = 64;  // of k, so that what is written stays in the first-level cache
   for (int64_t begin = 0; begin < k_done; begin += chunk) {
     for (int64_t n = 0; n < n_done; n += side) {
-      const T* from = b.data + n * ld;
       for (int64_t k = begin; k < std::min(begin + chunk, k_done); k += side) {
-        T* const out = to + k * width + n;
-        const auto x0 = hn::LoadU(d, from + k), x1 = hn::LoadU(d, from + ld + k);
-        if constexpr (side == 4) {
-          const auto x2 = hn::LoadU(d, from + 2 * ld + k), x3 = hn::LoadU(d, from + 3 * ld + k);
-          const auto low02 = hn::InterleaveLower(d, x0, x2), low13 = hn::InterleaveLower(d, x1, x3);
-          const auto high02 = hn::InterleaveUpper(d, x0, x2), high13 = hn::InterleaveUpper(d, x1, x3);
-          hn::StoreU(hn::InterleaveLower(d, low02, low13), d, out);
-          hn::StoreU(hn::InterleaveUpper(d, low02, low13), d, out + width);
-          hn::StoreU(hn::InterleaveLower(d, high02, high13), d, out + 2 * width);
-          hn::StoreU(hn::InterleaveUpper(d, high02, high13), d, out + 3 * width);
-        } else {
-          hn::StoreU(hn::InterleaveLower(d, x0, x1), d, out);
-          hn::StoreU(hn::InterleaveUpper(d, x0, x1), d, out + width);
-        }
+        transpose(hn::FixedTag<T, side>(), b.data + n * ld + k, ld, to + k * width + n);
       }
     }
   }

@@ -1,0 +1,172 @@
+#include "regard/storage/manifest.h"
+
+#include <algorithm>
+
+#include "regard/base/error.h"
+#include "regard/base/file.h"
+#include "regard/storage/checksum.h"
+#include "regard/storage/json.h"
+
+namespace regard {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kFormatVersion = 1;
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kAbsent = "absent";
+constexpr const char* kRemedy = "; restore it from a copy or train again";
+
+/// A name stays inside the directory and is not the manifest's.
+bool valid_name(const std::string& name) {
+  const fs::path path(name);
+  if (name.empty() || path.is_absolute() || !path.has_filename() || name == kManifest) return false;
+  if (name.find('\0') != std::string::npos) return false;
+  return std::none_of(path.begin(), path.end(),
+                      [](const fs::path& part) { return part == ".." || part == "."; });
+}
+
+void create_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw SystemError("cannot create " + path.string(), error.value());
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+}  // namespace
+
+ModelDirectory ModelDirectory::create(const fs::path& path, const std::string& data_fingerprint,
+                                      const std::string& licence_note) {
+  if (is_there(path) && !fs::is_directory(path))
+    throw UsageError(path.string() + ": a file of that name exists; choose another --output");
+  create_folder(path);
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().extension() != ".tmp")  // what a kill during the first write leaves
+      throw UsageError(path.string() + ": not empty; choose another --output, or continue it with --resume");
+  if (error) throw SystemError("cannot read " + path.string(), error.value());
+  ModelDirectory directory(path);
+  directory.set_notes(data_fingerprint, licence_note);
+  return directory;
+}
+
+ModelDirectory ModelDirectory::open(const fs::path& path) {
+  std::error_code error;
+  if (const auto status = fs::status(path, error); !fs::exists(status))
+    throw SystemError("cannot open model " + path.string(), error ? error.value() : ENOENT);
+  if (!fs::is_directory(path))
+    throw DataError(path.string(), 0, "a file; a model is a directory, made by `regard train --output DIR`");
+  const std::string name = (path / kManifest).string();
+  if (!is_there(name))
+    throw DataError(name, 0,
+                    "missing; the directory is no model, or its manifest was lost: restore it from a copy "
+                    "or train again");
+  const std::string bytes = read_file(name);
+  const DataError damaged(name, 0, std::string("damaged (checksum differs)") + kRemedy);
+  ModelDirectory directory(path);
+  try {
+    const auto object = parse_json_object(bytes, name);
+    const int64_t version = json_integer(object, "format_version", name);
+    if (version > kFormatVersion)
+      throw UsageError(name + ": format " + std::to_string(version) + ", this program reads up to " +
+                       std::to_string(kFormatVersion) + "; use a newer one");
+    directory.data_fingerprint_ = json_string(object, "data_fingerprint", name);
+    directory.licence_note_ = json_string(object, "licence_note", name);
+    for (const auto& pair : json_object(object, "files", name)) {
+      const std::string file(pair.key().data(), pair.key().size());
+      if (!valid_name(file) || !pair.value().is_array()) throw damaged;
+      for (const auto& sum : pair.value().get_array()) {
+        if (!sum.is_string()) throw damaged;
+        directory.files_[file].emplace_back(sum.get_string().data(), sum.get_string().size());
+      }
+    }
+  } catch (const DataError& fault) {
+    throw DataError(std::string(fault.what()) +
+                    (std::string(fault.what()).ends_with(kRemedy) ? "" : kRemedy));
+  }
+  if (directory.manifest_text() != bytes) throw damaged;
+  return directory;
+}
+
+void ModelDirectory::set_notes(const std::string& data_fingerprint, const std::string& licence_note) {
+  data_fingerprint_ = data_fingerprint;
+  licence_note_ = licence_note;
+  write_manifest();
+}
+
+std::vector<std::string> ModelDirectory::names() const {
+  std::vector<std::string> result;
+  for (const auto& file : files_)
+    if (contains(file.first)) result.push_back(file.first);
+  return result;
+}
+
+bool ModelDirectory::contains(const std::string& name) const {
+  const auto file = files_.find(name);
+  if (file == files_.end()) return false;
+  const auto& sums = file->second;
+  return std::find(sums.begin(), sums.end(), kAbsent) == sums.end() || is_there(path(name));
+}
+
+std::string ModelDirectory::read(const std::string& name) const {
+  const std::string file = path(name).string();
+  if (!contains(name)) throw DataError(file, 0, std::string("not in the manifest") + kRemedy);
+  if (!is_there(file)) throw DataError(file, 0, std::string("missing") + kRemedy);
+  std::string bytes = read_file(file);
+  const auto& sums = files_.at(name);
+  if (std::find(sums.begin(), sums.end(), checksum_text(checksum(bytes))) == sums.end())
+    throw DataError(file, 0, std::string(bytes.empty() ? "empty" : "damaged (checksum differs)") + kRemedy);
+  return bytes;
+}
+
+void ModelDirectory::write(const std::string& name, std::string_view bytes,
+                           const std::function<void(int)>& after_step) {
+  if (!valid_name(name)) throw Error(ErrorKind::internal, "[ModelDirectory] bad file name \"" + name + "\"");
+  const auto done = [&](int step) {
+    if (after_step) after_step(step);
+  };
+  const std::string before = present_checksum(name), after = checksum_text(checksum(bytes));
+  files_[name] = {before, after};
+  write_manifest();
+  done(1);
+  create_folder(path(name).parent_path());
+  write_file_atomically(path(name), bytes);
+  done(2);
+  files_[name] = {after};
+  write_manifest();
+  done(3);
+}
+
+void ModelDirectory::verify_all() const {
+  for (const std::string& name : names()) read(name);
+}
+
+/// The checksum that the file has by the manifest; of two, left by a kill, the one that is true.
+std::string ModelDirectory::present_checksum(const std::string& name) const {
+  const auto file = files_.find(name);
+  if (file == files_.end() || file->second.empty()) return kAbsent;
+  if (file->second.size() == 1) return file->second.front();
+  if (!is_there(path(name))) return kAbsent;
+  return checksum_text(checksum(read(name)));
+}
+
+std::string ModelDirectory::manifest_text() const {
+  boost::json::object files;
+  for (const auto& file : files_)
+    files[file.first] = boost::json::array(file.second.begin(), file.second.end());
+  boost::json::object object{{"format_version", kFormatVersion},
+                             {"files", std::move(files)},
+                             {"data_fingerprint", data_fingerprint_},
+                             {"licence_note", licence_note_}};
+  const std::string sum = checksum_text(checksum(pretty(object)));
+  object["checksum"] = sum;
+  return pretty(object);
+}
+
+void ModelDirectory::write_manifest() const { write_file_atomically(path_ / kManifest, manifest_text()); }
+
+}  // namespace regard
