@@ -12,7 +12,8 @@ struct Common {
   bool json = false;   ///< the result as JSON on standard output
 };
 
-/// Each adds one sub-command to `app`, with its options, and a callback that does the work and throws regard::Error.
+/// Each adds one sub-command to `app`, with its options, and a callback that does the work and throws
+/// regard::Error.
 void add_corpus(CLI::App& app, Common& common);
 void add_train(CLI::App& app, Common& common);
 void add_translate(CLI::App& app, Common& common);
@@ -21,6 +22,5 @@ void add_align(CLI::App& app, Common& common);
 void add_evaluate(CLI::App& app, Common& common);
 void add_view(CLI::App& app, Common& common);
 void add_report(CLI::App& app, Common& common);
-void add_bench(CLI::App& app, Common& common);
 
 }  // namespace regard::cli
