@@ -125,16 +125,26 @@ std::string ModelDirectory::read(const std::string& name) const {
 
 void ModelDirectory::write(const std::string& name, std::string_view bytes,
                            const std::function<void(int)>& after_step) {
+  write(
+      name, [&](const Sink& sink) { sink(bytes); }, after_step);
+}
+
+void ModelDirectory::write(const std::string& name, const Content& content,
+                           const std::function<void(int)>& after_step) {
   if (!valid_name(name)) throw Error(ErrorKind::internal, "[ModelDirectory] bad file name \"" + name + "\"");
   const auto done = [&](int step) {
     if (after_step) after_step(step);
   };
-  const std::string before = present_checksum(name), after = checksum_text(checksum(bytes));
+  Checksum sum;
+  content([&](std::string_view bytes) { sum.append(bytes); });
+  const std::string before = present_checksum(name), after = checksum_text(sum.value());
   files_[name] = {before, after};
   write_manifest();
   done(1);
   create_folder(path(name).parent_path());
-  write_file_atomically(path(name), bytes);
+  AtomicFile file(path(name));
+  content([&](std::string_view bytes) { file.append(bytes); });
+  file.commit();
   done(2);
   files_[name] = {after};
   write_manifest();
@@ -145,13 +155,16 @@ void ModelDirectory::verify_all() const {
   for (const std::string& name : names()) read(name);
 }
 
-/// The checksum that the file has by the manifest; of two, left by a kill, the one that is true.
+/// The checksum that the file has by the manifest; of two, left by a kill, the one that is true. A damaged
+/// file has the first: it is about to be replaced.
 std::string ModelDirectory::present_checksum(const std::string& name) const {
   const auto file = files_.find(name);
   if (file == files_.end() || file->second.empty()) return kAbsent;
-  if (file->second.size() == 1) return file->second.front();
+  const auto& sums = file->second;
+  if (sums.size() == 1) return sums.front();
   if (!is_there(path(name))) return kAbsent;
-  return checksum_text(checksum(read(name)));
+  const std::string present = checksum_text(checksum(read_file(path(name))));
+  return std::find(sums.begin(), sums.end(), present) == sums.end() ? sums.front() : present;
 }
 
 std::string ModelDirectory::manifest_text() const {

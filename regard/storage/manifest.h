@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "regard/storage/checksum.h"
+
 namespace regard {
 
 /// A directory with `manifest.json`: {format_version, files: {name: [checksums]}, data_fingerprint,
@@ -44,6 +46,8 @@ class ModelDirectory {
   /// stop there). Throws SystemError (a full disk); then the file is the old one, whole, and the directory
   /// can be opened.
   void write(const std::string& name, std::string_view bytes,
+             const std::function<void(int)>& after_step = {});
+  void write(const std::string& name, const Content& content,
              const std::function<void(int)>& after_step = {});
 
   /// Reads every file. Throws as read() does at the first bad one.

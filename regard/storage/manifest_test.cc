@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <fstream>
 #include <stdexcept>
 
 #include "regard/base/error.h"
 #include "regard/base/file.h"
 #include "regard/storage/checksum.h"
+#include "regard/storage/safetensors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace regard {
@@ -146,6 +148,52 @@ TEST(ModelDirectory, EveryDamageIsNamed) {
     write_file_atomically(file, good);
     EXPECT_EQ(fault(folder / "m"), "none");
   }
+}
+
+TEST(ModelDirectory, TensorsInPieces) {
+  const tests::TemporaryFolder folder;
+  const std::vector<NamedTensor> tensors = {{"w", Tensor::from<float>({2}, {1, 2})}};
+  ModelDirectory directory = ModelDirectory::create((folder / "m").string() + "/");
+  directory.write("model.safetensors", safetensors_content(tensors, {{"step", "3"}}));
+  EXPECT_EQ(ModelDirectory::open(folder / "m").read("model.safetensors"),
+            serialise_safetensors(tensors, {{"step", "3"}}));
+  write_checked(folder / "state", safetensors_content(tensors));
+  EXPECT_EQ(read_checked(folder / "state"), serialise_safetensors(tensors));
+}
+
+TEST(ModelDirectory, AFailedWriteKeepsTheOldFileAndMayBeRetried) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const tests::TemporaryFolder folder;
+  ModelDirectory directory = sample(folder / "m");
+  for (const std::string name : {"config.json", "manifest.json"}) {
+    const fs::path temporary = folder / "m" / (name + ".tmp");
+    fs::create_symlink("/dev/full", temporary);
+    try {
+      directory.write("config.json", "new");
+      ADD_FAILURE();
+    } catch (const SystemError& error) {
+      EXPECT_EQ(error.error_number(), ENOSPC);
+    }
+    EXPECT_EQ(fault(folder / "m"), "none");
+    EXPECT_EQ(ModelDirectory::open(folder / "m").read("config.json"), "{}\n");
+  }
+  directory.write("config.json", "new");
+  EXPECT_EQ(ModelDirectory::open(folder / "m").read("config.json"), "new");
+}
+
+TEST(ModelDirectory, ADamagedFileMayBeReplaced) {
+  const tests::TemporaryFolder folder;
+  ModelDirectory directory = sample(folder / "m");
+  EXPECT_THROW(directory.write("config.json", "one",
+                               [](int step) {
+                                 if (step == 1) throw Killed();
+                               }),
+               Killed);
+  damage(folder / "m" / "config.json", "neither");
+  EXPECT_NE(fault(folder / "m"), "none");
+  ModelDirectory next = ModelDirectory::open(folder / "m");
+  next.write("config.json", "two");
+  EXPECT_EQ(fault(folder / "m"), "none");
 }
 
 TEST(ModelDirectory, Messages) {
