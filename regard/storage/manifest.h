@@ -2,6 +2,7 @@
 // A model's directory and its manifest: every file checked when read, replaced so that a kill at any moment
 // is harmless.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -55,6 +56,7 @@ class ModelDirectory {
 
  private:
   explicit ModelDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  int64_t parse_manifest(std::string_view bytes, const std::string& name);
   std::string manifest_text() const;
   void write_manifest() const;
   std::string present_checksum(const std::string& name) const;

@@ -90,11 +90,14 @@ TEST(ModelDirectory, OpenSaysWhatIsMissing) {
 }
 
 TEST(ModelDirectory, KillAfterEveryStepLeavesItLoadable) {
+  const tests::TemporaryFolder master;
+  sample(master / "m");
   for (const std::string name : {"config.json", "new.bin", "new/folder.bin"}) {
     for (int kill = 1; kill <= 3; ++kill) {
       for (int again = 1; again <= 3; ++again) {
         const tests::TemporaryFolder folder;
-        ModelDirectory first = sample(folder / "m");
+        fs::copy(master / "m", folder / "m", fs::copy_options::recursive);
+        ModelDirectory first = ModelDirectory::open(folder / "m");
         const bool was_there = first.contains(name);
         EXPECT_THROW(first.write(name, "one",
                                  [&](int step) {
@@ -209,6 +212,7 @@ TEST(ModelDirectory, Messages) {
   EXPECT_EQ(fault(folder / "m"), file + ": missing" + remedy);
   EXPECT_THROW(directory.read("other"), DataError);
   write_file_atomically(folder / "m" / "manifest.json", R"({"format_version": 2})");
+  EXPECT_THROW(ModelDirectory::open(folder / "m"), DataError);
   EXPECT_NE(fault(folder / "m").find("manifest.json: format 2, this program reads up to 1; use a newer one"),
             std::string::npos);
 }
