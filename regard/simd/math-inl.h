@@ -19,8 +19,9 @@ namespace regard::simd::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// exp(x), at most 1.5 ulp; exactly 0 below -87.33 (never subnormal), infinity above log(largest float), NaN stays NaN.
-/// x = n log 2 + r with |r| <= log(2) / 2; exp(r) by a polynomial of degree 6; n is added to the exponent.
+/// exp(x), at most 1.5 ulp; exactly 0 below -87.33 (never subnormal), infinity above log(largest float), NaN
+/// stays NaN. x = n log 2 + r with |r| <= log(2) / 2; exp(r) by a polynomial of degree 6; n is added to the
+/// exponent.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
   const hn::RebindToSigned<D> di;
@@ -37,13 +38,15 @@ HWY_INLINE V Exp(D d, V x) {
   p = hn::Add(p, hn::Set(d, 1.f));
   V y = hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(hn::BitCast(di, shifted))));
   y = hn::IfThenElse(hn::Lt(x, hn::Set(d, -87.33f)), hn::Zero(d), y);
-  y = hn::IfThenElse(hn::Gt(x, hn::Set(d, 88.7228390f)), hn::Set(d, std::numeric_limits<float>::infinity()), y);
+  y = hn::IfThenElse(hn::Gt(x, hn::Set(d, 88.7228390f)), hn::Set(d, std::numeric_limits<float>::infinity()),
+                     y);
   return hn::IfThenElse(hn::Eq(x, x), y, x);
 }
 
 constexpr float kTanhLimit = 8.2f;
 
-/// tanh(x), |error| <= 4e-7; 1 - 1.5e-7 in size beyond +-8.2, NaN stays NaN. An odd rational function, degrees 11 / 6.
+/// tanh(x), |error| <= 4e-7; 1 - 1.5e-7 in size beyond +-8.2, NaN stays NaN. An odd rational function,
+/// degrees 11 / 6.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V TanhClamped(D d, V x) {
   // The order of operands matters on x86, where Min and Max return the second one if either is NaN.
@@ -84,14 +87,16 @@ struct Whole {
   HWY_INLINE void store(hn::Vec<D> v, float* p) const { hn::StoreU(v, D(), p); }
 };
 
-/// Reads and writes the last `count` elements of a row through a padded copy, so that they see the same arithmetic.
+/// Reads and writes the last `count` elements of a row through a padded copy, so that they see the same
+/// arithmetic.
 template <class D>
 struct Tail {
   int64_t count;
 
   HWY_INLINE hn::Vec<D> load(const float* p, float padding = 0) const {
     HWY_ALIGN float copy[hn::MaxLanes(D())];
-    for (int64_t i = 0; i < static_cast<int64_t>(hn::MaxLanes(D())); ++i) copy[i] = i < count ? p[i] : padding;
+    for (int64_t i = 0; i < static_cast<int64_t>(hn::MaxLanes(D())); ++i)
+      copy[i] = i < count ? p[i] : padding;
     return hn::Load(D(), copy);
   }
   HWY_INLINE void store(hn::Vec<D> v, float* p) const {

@@ -24,21 +24,27 @@ void sigmoid_row(const float* x, float* y, int64_t n) {
   for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR { io.store(Sigmoid(d, io.load(x + i)), y + i); });
 }
 void add_row(const float* a, const float* b, float* y, int64_t n) {
-  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR { io.store(hn::Add(io.load(a + i), io.load(b + i)), y + i); });
+  for_vectors(d, n,
+              [=](auto io, int64_t i) HWY_ATTR { io.store(hn::Add(io.load(a + i), io.load(b + i)), y + i); });
 }
 void multiply_row(const float* a, const float* b, float* y, int64_t n) {
-  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR { io.store(hn::Mul(io.load(a + i), io.load(b + i)), y + i); });
+  for_vectors(d, n,
+              [=](auto io, int64_t i) HWY_ATTR { io.store(hn::Mul(io.load(a + i), io.load(b + i)), y + i); });
 }
 void multiply_add_row(const float* a, const float* b, float* y, int64_t n) {
-  for_vectors(d, n, [=](auto io, int64_t i)
-                        HWY_ATTR { io.store(hn::MulAdd(io.load(a + i), io.load(b + i), io.load(y + i)), y + i); });
+  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR {
+    io.store(hn::MulAdd(io.load(a + i), io.load(b + i), io.load(y + i)), y + i);
+  });
 }
 void axpy_row(float alpha, const float* x, float* y, int64_t n) {
-  for_vectors(d, n, [=](auto io, int64_t i)
-                        HWY_ATTR { io.store(hn::MulAdd(hn::Set(d, alpha), io.load(x + i), io.load(y + i)), y + i); });
+  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR {
+    io.store(hn::MulAdd(hn::Set(d, alpha), io.load(x + i), io.load(y + i)), y + i);
+  });
 }
 void scale_row(float alpha, const float* x, float* y, int64_t n) {
-  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR { io.store(hn::Mul(hn::Set(d, alpha), io.load(x + i)), y + i); });
+  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR {
+    io.store(hn::Mul(hn::Set(d, alpha), io.load(x + i)), y + i);
+  });
 }
 void tanh_backward_row(const float* y, const float* dy, float* dx, int64_t n) {
   for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR {
@@ -89,12 +95,18 @@ void exp(const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(exp_row)(x,
 void tanh(const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(tanh_row)(x, y, n); }
 void sigmoid(const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(sigmoid_row)(x, y, n); }
 void add(const float* a, const float* b, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(add_row)(a, b, y, n); }
-void multiply(const float* a, const float* b, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(multiply_row)(a, b, y, n); }
+void multiply(const float* a, const float* b, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(multiply_row)(a, b, y, n);
+}
 void multiply_add(const float* a, const float* b, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(multiply_add_row)(a, b, y, n);
 }
-void axpy(float alpha, const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(axpy_row)(alpha, x, y, n); }
-void scale(float alpha, const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(scale_row)(alpha, x, y, n); }
+void axpy(float alpha, const float* x, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(axpy_row)(alpha, x, y, n);
+}
+void scale(float alpha, const float* x, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(scale_row)(alpha, x, y, n);
+}
 void tanh_backward(const float* y, const float* dy, float* dx, int64_t n) {
   HWY_DYNAMIC_DISPATCH(tanh_backward_row)(y, dy, dx, n);
 }

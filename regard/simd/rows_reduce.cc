@@ -31,8 +31,9 @@ float dot_row(const float* a, const float* b, int64_t n) {
     s2 = hn::MulAdd(hn::LoadU(d, a + i + 2 * N), hn::LoadU(d, b + i + 2 * N), s2);
     s3 = hn::MulAdd(hn::LoadU(d, a + i + 3 * N), hn::LoadU(d, b + i + 3 * N), s3);
   }
-  for_vectors(d, n - i, [&](auto io, int64_t k)
-                            HWY_ATTR { s0 = hn::MulAdd(io.load(a + i + k), io.load(b + i + k), s0); });
+  for_vectors(d, n - i, [&](auto io, int64_t k) HWY_ATTR {
+    s0 = hn::MulAdd(io.load(a + i + k), io.load(b + i + k), s0);
+  });
   return sum(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
 }
 
@@ -43,7 +44,8 @@ double sum_of_squares_row(const float* x, int64_t n) {
   auto s0 = hn::Zero(dd), s1 = s0;
   int64_t i = 0;
   for (; i + 2 * N <= n; i += 2 * N) {
-    const auto x0 = hn::PromoteTo(dd, hn::LoadU(half, x + i)), x1 = hn::PromoteTo(dd, hn::LoadU(half, x + i + N));
+    const auto x0 = hn::PromoteTo(dd, hn::LoadU(half, x + i)),
+               x1 = hn::PromoteTo(dd, hn::LoadU(half, x + i + N));
     s0 = hn::MulAdd(x0, x0, s0);
     s1 = hn::MulAdd(x1, x1, s1);
   }
@@ -167,8 +169,9 @@ float log_sum_exp_row(const float* x, int64_t n) {
 
 void softmax_backward_row(const float* y, const float* dy, float* dx, int64_t n) {
   const V mean = hn::Set(d, dot_row(y, dy, n));
-  for_vectors(d, n, [=](auto io, int64_t i)
-                        HWY_ATTR { io.store(hn::Mul(io.load(y + i), hn::Sub(io.load(dy + i), mean)), dx + i); });
+  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR {
+    io.store(hn::Mul(io.load(y + i), hn::Sub(io.load(dy + i), mean)), dx + i);
+  });
 }
 
 double cross_entropy_row(float* x, int64_t n, int64_t target, double smoothing, float scale, float* dbias) {
