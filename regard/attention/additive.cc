@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 
+#include "regard/attention/additive_f32.h"
 #include "regard/attention/additive_reference.h"
 #include "regard/base/aligned_buffer.h"
 #include "regard/base/error.h"
@@ -92,6 +93,20 @@ AdditiveRowGradients<T> row_gradients(const AdditiveOperands<T>& o, const Additi
           .dvalue_stride = g.d_values.row_stride};
 }
 
+void forward_row(const AdditiveRow<float>& row, float* alpha, float* c) {
+  additive_forward_row(row, alpha, c);
+}
+void forward_row(const AdditiveRow<double>& row, double* alpha, double* c) {
+  reference::additive_forward(row, alpha, c);
+}
+void backward_row(const AdditiveRow<float>& row, const float* alpha, const AdditiveRowGradients<float>& d) {
+  additive_backward_row(row, alpha, d);
+}
+void backward_row(const AdditiveRow<double>& row, const double* alpha,
+                  const AdditiveRowGradients<double>& d) {
+  reference::additive_backward(row, alpha, d);
+}
+
 /// Calls body(part, first row, last row) for parts of kRowsPerPart rows.
 template <class Body>
 void for_parts(int64_t rows, ThreadPool* pool, const Body& body) {
@@ -108,8 +123,7 @@ void forward(const AdditiveOperands<T>& o, MatrixView<T> weights, MatrixView<T> 
   check_operands(o, weights);
   check("context", context, o.query.rows, o.values.columns, "R, E");
   for_parts(o.query.rows, pool, [&](int64_t, int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i)
-      reference::additive_forward(row_operands(o, i), weights.row(i), context.row(i));
+    for (int64_t i = first; i < last; ++i) forward_row(row_operands(o, i), weights.row(i), context.row(i));
   });
 }
 
@@ -130,7 +144,7 @@ void backward(const AdditiveOperands<T>& o, MatrixView<const T> weights, const A
     T* part_dv = dv.data() + p * A;
     std::fill(part_dv, part_dv + A, T{0});
     for (int64_t i = first; i < last; ++i)
-      reference::additive_backward(row_operands(o, i), weights.row(i), row_gradients(o, g, i, part_dv));
+      backward_row(row_operands(o, i), weights.row(i), row_gradients(o, g, i, part_dv));
   });
   simd::add_column_sums(dv.data(), parts, A, g.d_v, A);
 }

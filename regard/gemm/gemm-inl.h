@@ -149,12 +149,13 @@ struct Strips {
 };
 
 /// Copies rows of A strip by strip, inside a strip k by k. Columns of A that lie side by side are read in one
-/// pass over k, so that a cache line is read once.
+/// pass over k, so that a cache line is read once; the next chunk's is fetched meanwhile.
 template <class T>
 void pack_rows(const T* a, int64_t a_row, int64_t a_column, Strips strips, int64_t k_end,
                T* HWY_RESTRICT to) {
   if (a_row == 1 && strips.rows == strips.count * kRows) {
     for (int64_t k = 0; k < k_end; ++k, a += a_column) {
+      for (int64_t i = 0; i < strips.rows; i += 64 / sizeof(T)) hwy::Prefetch(a + kChunkRows + i);
       for (int64_t s = 0; s < strips.count; ++s) {
         std::memcpy(to + (s * k_end + k) * kRows, a + s * kRows, kRows * sizeof(T));
       }

@@ -46,6 +46,7 @@ struct Matrix {
 /// Runs `test` on every SIMD target that was compiled and that this processor has.
 template <class Test>
 void on_every_target(const Test& test) {
+  ASSERT_FALSE(hwy::SupportedAndGeneratedTargets().empty());
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
     SCOPED_TRACE(hwy::TargetName(target));
@@ -139,6 +140,16 @@ TYPED_TEST(Gemm, BlocksOfK) {
   });
 }
 
+TYPED_TEST(Gemm, ChunksOfRows) {
+  on_every_target([] {
+    for (const int64_t m : {47, 48, 49, 96, 101}) {
+      check<TypeParam>({m, 67, 40, Layout::transposed, Layout::plain, true, false});
+      check<TypeParam>({m, 67, 40, Layout::strided, Layout::strided, false, true});
+      check<TypeParam>({m, 67, 40, Layout::padded, Layout::padded});
+    }
+  });
+}
+
 TYPED_TEST(Gemm, GroupsOfColumns) {
   on_every_target([] {
     check<TypeParam>({8, 1030, 260, Layout::plain, Layout::transposed, false, true});
@@ -168,13 +179,13 @@ TYPED_TEST(Gemm, LayoutsAndEpilogues) {
 TYPED_TEST(Gemm, RowsAloneEqualRowsInABatch) {
   using T = TypeParam;
   on_every_target([] {
-    const int64_t m = 23, n = 131, k = 300;
+    const int64_t m = 101, n = 131, k = 300;
     const Matrix<T> a(m, k, Layout::plain, 1), b(k, n, Layout::padded, 2), bias(1, n, Layout::plain, 3);
     const Matrix<T> a2(m, k, Layout::transposed, 1), b2(k, n, Layout::transposed, 2);
     const Packed<T> packed(*b2);
     std::vector<T> all(m * n);
     multiply(*a, *b, matrix(all.data(), m, n), {.bias = bias.memory.data()});
-    for (int64_t rows = 1; rows <= m; ++rows) {
+    for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 11, 13, 48, 49, 100}) {
       for (int64_t first = 0; first + rows <= m; first += rows) {
         const std::vector<T> expected(all.begin() + first * n, all.begin() + (first + rows) * n);
         std::vector<T> part(rows * n);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "regard/base/error.h"
 #include "regard/base/file.h"
@@ -20,6 +21,20 @@ constexpr size_t kTrailer = 16;
 
 uint64_t checksum(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
+Checksum::Checksum()
+    : state_(XXH3_createState(), [](void* state) { XXH3_freeState(static_cast<XXH3_state_t*>(state)); }) {
+  if (!state_) throw std::bad_alloc();
+  XXH3_64bits_reset(static_cast<XXH3_state_t*>(state_.get()));
+}
+
+void Checksum::append(std::string_view bytes) {
+  XXH3_64bits_update(static_cast<XXH3_state_t*>(state_.get()), bytes.data(), bytes.size());
+}
+
+uint64_t Checksum::value() const {
+  return XXH3_64bits_digest(static_cast<const XXH3_state_t*>(state_.get()));
+}
+
 std::string checksum_text(uint64_t checksum) {
   char digits[17];
   std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(checksum));
@@ -27,14 +42,22 @@ std::string checksum_text(uint64_t checksum) {
 }
 
 void write_checked(const std::filesystem::path& path, std::string_view bytes) {
+  write_checked(path, [&](const Sink& sink) { sink(bytes); });
+}
+
+void write_checked(const std::filesystem::path& path, const Content& content) {
   std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error) throw SystemError("cannot create " + path.parent_path().string(), error.value());
-  const uint64_t sum = checksum(bytes);
   AtomicFile file(path);
-  file.append(bytes);
+  Checksum sum;
+  content([&](std::string_view bytes) {
+    sum.append(bytes);
+    file.append(bytes);
+  });
+  const uint64_t value = sum.value();
   file.append(kMagic);
-  file.append({reinterpret_cast<const char*>(&sum), sizeof sum});
+  file.append({reinterpret_cast<const char*>(&value), sizeof value});
   file.commit();
 }
 

@@ -1,6 +1,7 @@
 #include "regard/storage/manifest.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "regard/base/error.h"
 #include "regard/base/file.h"
@@ -63,33 +64,42 @@ ModelDirectory ModelDirectory::open(const fs::path& path) {
   const std::string name = (path / kManifest).string();
   if (!is_there(name))
     throw DataError(name, 0,
-                    "missing; the directory is no model, or its manifest was lost: restore it from a copy "
-                    "or train again");
+                    "missing; the directory is no model, or its manifest was lost: restore it from a copy or "
+                    "train again");
   const std::string bytes = read_file(name);
-  const DataError damaged(name, 0, std::string("damaged (checksum differs)") + kRemedy);
   ModelDirectory directory(path);
+  int64_t version = 0;
   try {
-    const auto object = parse_json_object(bytes, name);
-    const int64_t version = json_integer(object, "format_version", name);
-    if (version > kFormatVersion)
-      throw UsageError(name + ": format " + std::to_string(version) + ", this program reads up to " +
-                       std::to_string(kFormatVersion) + "; use a newer one");
-    directory.data_fingerprint_ = json_string(object, "data_fingerprint", name);
-    directory.licence_note_ = json_string(object, "licence_note", name);
-    for (const auto& pair : json_object(object, "files", name)) {
-      const std::string file(pair.key().data(), pair.key().size());
-      if (!valid_name(file) || !pair.value().is_array()) throw damaged;
-      for (const auto& sum : pair.value().get_array()) {
-        if (!sum.is_string()) throw damaged;
-        directory.files_[file].emplace_back(sum.get_string().data(), sum.get_string().size());
-      }
-    }
+    version = directory.parse_manifest(bytes, name);
   } catch (const DataError& fault) {
-    throw DataError(std::string(fault.what()) +
-                    (std::string(fault.what()).ends_with(kRemedy) ? "" : kRemedy));
+    throw DataError(fault.what() + std::string(kRemedy));
   }
-  if (directory.manifest_text() != bytes) throw damaged;
+  if (version > kFormatVersion)
+    throw DataError(name, 0,
+                    "format " + std::to_string(version) + ", this program reads up to " +
+                        std::to_string(kFormatVersion) + "; use a newer one");
+  if (directory.manifest_text() != bytes)
+    throw DataError(name, 0, std::string("damaged (checksum differs)") + kRemedy);
   return directory;
+}
+
+/// Takes over what the manifest says and returns its format; of a newer one it takes nothing.
+int64_t ModelDirectory::parse_manifest(std::string_view bytes, const std::string& name) {
+  const auto object = parse_json_object(bytes, name);
+  const int64_t version = json_integer(object, "format_version", name, 1);
+  if (version > kFormatVersion) return version;
+  data_fingerprint_ = json_string(object, "data_fingerprint", name);
+  licence_note_ = json_string(object, "licence_note", name);
+  const auto& files = json_object(object, "files", name);
+  for (const auto& pair : files) {
+    const std::string file(pair.key().data(), pair.key().size());
+    if (!valid_name(file)) throw DataError(name, 0, "damaged (file name \"" + file + "\")");
+    for (const auto& sum : json_array(files, file, name)) {
+      if (!sum.is_string()) throw DataError(name, 0, "damaged (checksum of \"" + file + "\" is no text)");
+      files_[file].emplace_back(sum.get_string().data(), sum.get_string().size());
+    }
+  }
+  return version;
 }
 
 void ModelDirectory::set_notes(const std::string& data_fingerprint, const std::string& licence_note) {
@@ -125,16 +135,26 @@ std::string ModelDirectory::read(const std::string& name) const {
 
 void ModelDirectory::write(const std::string& name, std::string_view bytes,
                            const std::function<void(int)>& after_step) {
+  write(
+      name, [&](const Sink& sink) { sink(bytes); }, after_step);
+}
+
+void ModelDirectory::write(const std::string& name, const Content& content,
+                           const std::function<void(int)>& after_step) {
   if (!valid_name(name)) throw Error(ErrorKind::internal, "[ModelDirectory] bad file name \"" + name + "\"");
   const auto done = [&](int step) {
     if (after_step) after_step(step);
   };
-  const std::string before = present_checksum(name), after = checksum_text(checksum(bytes));
+  Checksum sum;
+  content([&](std::string_view bytes) { sum.append(bytes); });
+  const std::string before = present_checksum(name), after = checksum_text(sum.value());
   files_[name] = {before, after};
   write_manifest();
   done(1);
   create_folder(path(name).parent_path());
-  write_file_atomically(path(name), bytes);
+  AtomicFile file(path(name));
+  content([&](std::string_view bytes) { file.append(bytes); });
+  file.commit();
   done(2);
   files_[name] = {after};
   write_manifest();
@@ -145,13 +165,16 @@ void ModelDirectory::verify_all() const {
   for (const std::string& name : names()) read(name);
 }
 
-/// The checksum that the file has by the manifest; of two, left by a kill, the one that is true.
+/// The checksum that the file has by the manifest; of two, left by a kill, the one that is true. A damaged
+/// file has the first: it is about to be replaced.
 std::string ModelDirectory::present_checksum(const std::string& name) const {
   const auto file = files_.find(name);
   if (file == files_.end() || file->second.empty()) return kAbsent;
-  if (file->second.size() == 1) return file->second.front();
+  const auto& sums = file->second;
+  if (sums.size() == 1) return sums.front();
   if (!is_there(path(name))) return kAbsent;
-  return checksum_text(checksum(read(name)));
+  const std::string present = checksum_text(checksum(read_file(path(name))));
+  return std::find(sums.begin(), sums.end(), present) == sums.end() ? sums.front() : present;
 }
 
 std::string ModelDirectory::manifest_text() const {

@@ -2,12 +2,15 @@
 // A model's directory and its manifest: every file checked when read, replaced so that a kill at any moment
 // is harmless.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "regard/storage/checksum.h"
 
 namespace regard {
 
@@ -45,12 +48,15 @@ class ModelDirectory {
   /// can be opened.
   void write(const std::string& name, std::string_view bytes,
              const std::function<void(int)>& after_step = {});
+  void write(const std::string& name, const Content& content,
+             const std::function<void(int)>& after_step = {});
 
   /// Reads every file. Throws as read() does at the first bad one.
   void verify_all() const;
 
  private:
   explicit ModelDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  int64_t parse_manifest(std::string_view bytes, const std::string& name);
   std::string manifest_text() const;
   void write_manifest() const;
   std::string present_checksum(const std::string& name) const;

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <fstream>
 #include <stdexcept>
 
 #include "regard/base/error.h"
 #include "regard/base/file.h"
 #include "regard/storage/checksum.h"
+#include "regard/storage/safetensors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace regard {
@@ -88,11 +90,14 @@ TEST(ModelDirectory, OpenSaysWhatIsMissing) {
 }
 
 TEST(ModelDirectory, KillAfterEveryStepLeavesItLoadable) {
+  const tests::TemporaryFolder master;
+  sample(master / "m");
   for (const std::string name : {"config.json", "new.bin", "new/folder.bin"}) {
     for (int kill = 1; kill <= 3; ++kill) {
       for (int again = 1; again <= 3; ++again) {
         const tests::TemporaryFolder folder;
-        ModelDirectory first = sample(folder / "m");
+        fs::copy(master / "m", folder / "m", fs::copy_options::recursive);
+        ModelDirectory first = ModelDirectory::open(folder / "m");
         const bool was_there = first.contains(name);
         EXPECT_THROW(first.write(name, "one",
                                  [&](int step) {
@@ -148,6 +153,52 @@ TEST(ModelDirectory, EveryDamageIsNamed) {
   }
 }
 
+TEST(ModelDirectory, TensorsInPieces) {
+  const tests::TemporaryFolder folder;
+  const std::vector<NamedTensor> tensors = {{"w", Tensor::from<float>({2}, {1, 2})}};
+  ModelDirectory directory = ModelDirectory::create((folder / "m").string() + "/");
+  directory.write("model.safetensors", safetensors_content(tensors, {{"step", "3"}}));
+  EXPECT_EQ(ModelDirectory::open(folder / "m").read("model.safetensors"),
+            serialise_safetensors(tensors, {{"step", "3"}}));
+  write_checked(folder / "state", safetensors_content(tensors));
+  EXPECT_EQ(read_checked(folder / "state"), serialise_safetensors(tensors));
+}
+
+TEST(ModelDirectory, AFailedWriteKeepsTheOldFileAndMayBeRetried) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const tests::TemporaryFolder folder;
+  ModelDirectory directory = sample(folder / "m");
+  for (const std::string name : {"config.json", "manifest.json"}) {
+    const fs::path temporary = folder / "m" / (name + ".tmp");
+    fs::create_symlink("/dev/full", temporary);
+    try {
+      directory.write("config.json", "new");
+      ADD_FAILURE();
+    } catch (const SystemError& error) {
+      EXPECT_EQ(error.error_number(), ENOSPC);
+    }
+    EXPECT_EQ(fault(folder / "m"), "none");
+    EXPECT_EQ(ModelDirectory::open(folder / "m").read("config.json"), "{}\n");
+  }
+  directory.write("config.json", "new");
+  EXPECT_EQ(ModelDirectory::open(folder / "m").read("config.json"), "new");
+}
+
+TEST(ModelDirectory, ADamagedFileMayBeReplaced) {
+  const tests::TemporaryFolder folder;
+  ModelDirectory directory = sample(folder / "m");
+  EXPECT_THROW(directory.write("config.json", "one",
+                               [](int step) {
+                                 if (step == 1) throw Killed();
+                               }),
+               Killed);
+  damage(folder / "m" / "config.json", "neither");
+  EXPECT_NE(fault(folder / "m"), "none");
+  ModelDirectory next = ModelDirectory::open(folder / "m");
+  next.write("config.json", "two");
+  EXPECT_EQ(fault(folder / "m"), "none");
+}
+
 TEST(ModelDirectory, Messages) {
   const tests::TemporaryFolder folder;
   const ModelDirectory directory = sample(folder / "m");
@@ -161,6 +212,7 @@ TEST(ModelDirectory, Messages) {
   EXPECT_EQ(fault(folder / "m"), file + ": missing" + remedy);
   EXPECT_THROW(directory.read("other"), DataError);
   write_file_atomically(folder / "m" / "manifest.json", R"({"format_version": 2})");
+  EXPECT_THROW(ModelDirectory::open(folder / "m"), DataError);
   EXPECT_NE(fault(folder / "m").find("manifest.json: format 2, this program reads up to 1; use a newer one"),
             std::string::npos);
 }

@@ -1,14 +1,10 @@
 #include "regard/storage/safetensors.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <functional>
-#include <memory>
 #include <new>
-#include <set>
+#include <utility>
 
 #include "regard/base/file.h"
 #include "regard/storage/json.h"
@@ -197,24 +193,27 @@ std::string serialise_safetensors(std::span<const NamedTensor> tensors, const Me
   return out;
 }
 
+Content safetensors_content(std::vector<NamedTensor> tensors, const Metadata& metadata) {
+  std::string front = header(tensors, metadata);
+  return [front = std::move(front), tensors = std::move(tensors)](const Sink& sink) {
+    sink(front);
+    for (const NamedTensor& item : tensors) sink(bytes_of(item.tensor));
+  };
+}
+
 WrittenFile write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                               const Metadata& metadata) {
-  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
-                                                                              XXH3_freeState);
-  if (!state) throw std::bad_alloc();
-  XXH3_64bits_reset(state.get());
+  const Content content = safetensors_content({tensors.begin(), tensors.end()}, metadata);
   WrittenFile written;
-  const std::string front = header(tensors, metadata);
+  Checksum sum;
   AtomicFile file(path);
-  const auto append = [&](std::string_view bytes) {
-    XXH3_64bits_update(state.get(), bytes.data(), bytes.size());
+  content([&](std::string_view bytes) {
+    sum.append(bytes);
     written.size += static_cast<int64_t>(bytes.size());
     file.append(bytes);
-  };
-  append(front);
-  for (const NamedTensor& item : tensors) append(bytes_of(item.tensor));
+  });
   file.commit();
-  written.checksum = XXH3_64bits_digest(state.get());
+  written.checksum = sum.value();
   return written;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "regard/storage/checksum.h"
 #include "regard/tensor/tensor.h"
 
 namespace regard {
@@ -25,6 +26,11 @@ using Metadata = std::map<std::string, std::string>;
 /// that occurs twice, is
 /// "__metadata__" or stands for no tensor, DataError for text that is not UTF-8.
 std::string serialise_safetensors(std::span<const NamedTensor> tensors, const Metadata& metadata = {});
+
+/// The same bytes for a writer that takes them in pieces, without a copy of the tensors: what write_checked()
+/// and ModelDirectory::write() take. Shares the tensors' storage. Throws at once as serialise_safetensors()
+/// does.
+Content safetensors_content(std::vector<NamedTensor> tensors, const Metadata& metadata = {});
 
 struct WrittenFile {
   uint64_t checksum = 0;  ///< XXH3-64 of the content

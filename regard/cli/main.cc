@@ -1,0 +1,149 @@
+// The command `regard`: reads the command line, runs one verb, and turns what it throws into one line and an
+// exit code.
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <new>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "regard/base/error.h"
+#include "regard/cli/verb.h"
+
+namespace regard::cli {
+namespace {
+
+constexpr const char* kVersion = "regard 0.1.0";
+constexpr int kInternal = 1, kUsage = 2, kData = 3, kSystem = 4;
+
+/// A configuration file holds the long options of a verb, `epochs = 3`, at its top or in a section `[train]`.
+/// Keys at the top belong to the verb that is run; sections of other verbs are passed over.
+class VerbConfig : public CLI::ConfigTOML {
+ public:
+  explicit VerbConfig(const CLI::App& app) : app_(app) {}
+
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    const auto chosen = app_.get_subcommands();
+    std::vector<CLI::ConfigItem> result;
+    for (CLI::ConfigItem& item : CLI::ConfigTOML::from_config(input)) {
+      if (chosen.empty() || item.name == "++" || item.name == "--") continue;
+      if (item.parents.empty()) item.parents.push_back(chosen.front()->get_name());
+      const std::string& section = item.parents.front();
+      const bool other_verb = section != chosen.front()->get_name() && is_verb(section);
+      if (!other_verb) result.push_back(std::move(item));
+    }
+    return result;
+  }
+
+ private:
+  bool is_verb(const std::string& name) const {
+    const auto verbs = app_.get_subcommands([&](const CLI::App* verb) { return verb->get_name() == name; });
+    return !verbs.empty();
+  }
+
+  const CLI::App& app_;
+};
+
+void add_common(CLI::App& verb, Common& common) {
+  verb.add_option("--threads", common.threads, "Threads to compute with; 0: all processors")
+      ->check(CLI::Range(0, 4096))
+      ->group("Common");
+  verb.add_flag("--quiet", common.quiet, "No progress and no notes on standard error")->group("Common");
+  verb.add_flag("--json", common.json, "The result as JSON on standard output")->group("Common");
+  verb.footer("Also: --config FILE reads options from a file, one `name = value` a line.");
+}
+
+void set_up(CLI::App& app, Common& common) {
+  app.name("regard");
+  app.set_version_flag("--version", kVersion);
+  app.require_subcommand(1);
+  app.fallthrough();  // so that --config may stand behind the verb
+  app.set_config("--config", "", "Options from a file, one `name = value` a line");
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.config_formatter(std::make_shared<VerbConfig>(app));
+  for (const auto add : {add_corpus, add_train, add_translate, add_score, add_align, add_evaluate, add_view,
+                         add_report, add_bench}) {
+    add(app, common);
+  }
+  for (CLI::App* verb : app.get_subcommands({})) add_common(*verb, common);
+}
+
+int exit_code(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::internal:
+      return kInternal;
+    case ErrorKind::usage:
+      return kUsage;
+    case ErrorKind::data:
+      return kData;
+    case ErrorKind::system:
+      return kSystem;
+  }
+  return kInternal;
+}
+
+/// One line on standard error, whatever the message holds.
+int complain(std::string message, int code) {
+  while (!message.empty() && (message.back() == '\n' || message.back() == ' ')) message.pop_back();
+  for (char& c : message) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
+  }
+  std::cout.flush();
+  std::fflush(stdout);
+  std::fprintf(stderr, "regard: %s\n", message.c_str());
+  return code;
+}
+
+/// What was written must have arrived: a full disk or a closed pipe is an error, not a silent loss.
+int flush_output() {
+  errno = 0;
+  std::cout.flush();
+  const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout;
+  if (!failed) return 0;
+  const std::string reason = errno != 0 ? std::generic_category().message(errno) : "the write failed";
+  return complain("cannot write standard output: " + reason, kSystem);
+}
+
+int run(int count, char** arguments) {
+  CLI::App app("Attention in C++: translate, train, and see what a model attends to");
+  Common common;
+  set_up(app, common);
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::FileError& error) {
+    return complain(error.what(), kSystem);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0)
+      return complain(std::string(error.what()) + "; see regard --help", kUsage);
+    app.exit(error);  // the text of --help or --version
+  }
+  return flush_output();
+}
+
+int guarded(int count, char** arguments) {
+  try {
+    return run(count, arguments);
+  } catch (const Error& error) {
+    return complain(error.what(), exit_code(error.kind()));
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory; try smaller batches (--batch-tokens), a smaller --beam or shorter lines",
+                    kSystem);
+  } catch (const std::system_error& error) {
+    return complain(error.what(), kSystem);
+  } catch (const std::exception& error) {
+    return complain(std::string("internal error: ") + error.what(), kInternal);
+  }
+}
+
+}  // namespace
+}  // namespace regard::cli
+
+int main(int count, char** arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is a write error: exit code 4
+  return regard::cli::guarded(count, arguments);
+}
