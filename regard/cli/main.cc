@@ -13,13 +13,14 @@
 #include <vector>
 
 #include "regard/base/error.h"
+#include "regard/cli/signals.h"
 #include "regard/cli/verb.h"
 
 namespace regard::cli {
 namespace {
 
 constexpr const char* kVersion = "regard 0.1.0";
-constexpr int kInternal = 1, kUsage = 2, kData = 3, kSystem = 4;
+constexpr int kInternal = 1, kUsage = 2, kData = 3, kSystem = 4, kInterrupted = 130;
 
 /// A configuration file holds the long options of a verb, `epochs = 3`, at its top or in a section `[train]`.
 /// Keys at the top belong to the verb that is run; sections of other verbs are passed over.
@@ -66,8 +67,8 @@ void set_up(CLI::App& app, Common& common) {
   app.set_config("--config", "", "Options from a file, one `name = value` a line");
   app.allow_config_extras(CLI::config_extras_mode::error);
   app.config_formatter(std::make_shared<VerbConfig>(app));
-  for (const auto add : {add_corpus, add_train, add_translate, add_score, add_align, add_evaluate, add_view,
-                         add_report, add_bench}) {
+  for (const auto add :
+       {add_corpus, add_train, add_translate, add_score, add_align, add_evaluate, add_view, add_report}) {
     add(app, common);
   }
   for (CLI::App* verb : app.get_subcommands({})) add_common(*verb, common);
@@ -128,6 +129,8 @@ int run(int count, char** arguments) {
 int guarded(int count, char** arguments) {
   try {
     return run(count, arguments);
+  } catch (const Interrupted&) {
+    return kInterrupted;  // the verb has said what it saved
   } catch (const Error& error) {
     return complain(error.what(), exit_code(error.kind()));
   } catch (const std::bad_alloc&) {
