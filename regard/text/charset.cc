@@ -1,8 +1,11 @@
 #include "regard/text/charset.h"
 
+#include <iconv.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 
 #include "regard/base/error.h"
 #include "regard/text/utf8.h"
@@ -10,28 +13,46 @@
 namespace regard::text {
 namespace {
 
-/// ISO-8859-15 differs from ISO-8859-1 in eight places.
-uint32_t latin_9(unsigned char byte) {
-  switch (byte) {
-    case 0xA4:
-      return 0x20AC;
-    case 0xA6:
-      return 0x160;
-    case 0xA8:
-      return 0x161;
-    case 0xB4:
-      return 0x17D;
-    case 0xB8:
-      return 0x17E;
-    case 0xBC:
-      return 0x152;
-    case 0xBD:
-      return 0x153;
-    case 0xBE:
-      return 0x178;
-    default:
-      return byte;
+class Converter {
+ public:
+  explicit Converter(const std::string& charset) : handle_(::iconv_open("UTF-8", charset.c_str())) {}
+  Converter(const Converter&) = delete;
+  Converter& operator=(const Converter&) = delete;
+  ~Converter() {
+    if (known()) ::iconv_close(handle_);
   }
+  bool known() const { return handle_ != reinterpret_cast<iconv_t>(-1); }
+
+  /// Converts up to the first bytes that the charset does not have; returns how many bytes were converted.
+  size_t convert(std::string_view bytes, std::string& result) {
+    auto* in = const_cast<char*>(bytes.data());
+    size_t left = bytes.size();
+    std::array<char, 4096> piece;
+    for (;;) {
+      char* out = piece.data();
+      size_t room = piece.size();
+      const bool more =
+          ::iconv(handle_, &in, &left, &out, &room) == static_cast<size_t>(-1) && errno == E2BIG;
+      result.append(piece.data(), out);
+      if (!more) return bytes.size() - left;
+    }
+  }
+
+ private:
+  iconv_t handle_;
+};
+
+[[noreturn]] void fail_at(std::string_view bytes, size_t bad, const std::string& what,
+                          const std::string& name) {
+  const auto line = std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(bad), '\n') + 1;
+  throw DataError(name, line, "is not " + what + "; convert it with iconv or msgconv");
+}
+
+/// Names as iconv has them; no "//TRANSLIT" and the like.
+bool proper_name(std::string_view charset) {
+  return std::all_of(charset.begin(), charset.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == ':' || c == '+';
+  });
 }
 
 }  // namespace
@@ -55,22 +76,17 @@ std::string to_utf8(std::string_view bytes, std::string_view charset, const std:
   constexpr std::array<std::string_view, 7> kUtf8 = {"",      "CHARSET",  "UTF-8",         "UTF8",
                                                      "ASCII", "US-ASCII", "ANSI_X3.4-1968"};
   if (std::find(kUtf8.begin(), kUtf8.end(), upper) != kUtf8.end()) {
-    if (const size_t bad = invalid_utf8(bytes); bad != std::string_view::npos) {
-      const auto line = std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(bad), '\n') + 1;
-      throw DataError(name, line, "is not UTF-8; convert it with iconv or msgconv");
-    }
+    if (const size_t bad = invalid_utf8(bytes); bad != std::string_view::npos)
+      fail_at(bytes, bad, "UTF-8", name);
     return std::string(bytes);
   }
-  const bool first = upper == "ISO-8859-1" || upper == "ISO8859-1" || upper == "LATIN1";
-  if (!first && upper != "ISO-8859-15" && upper != "ISO8859-15") {
-    throw DataError(name, 0,
-                    "is in charset " + std::string(charset) + "; convert it with msgconv --to-code=UTF-8");
+  Converter converter(proper_name(upper) ? upper : "?");
+  if (!converter.known()) {
+    throw DataError(name, 0, "is in an unknown charset " + std::string(charset) + "; correct its header");
   }
   std::string result;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    result += utf8_of(first ? byte : latin_9(byte));
-  }
+  const size_t converted = converter.convert(bytes, result);
+  if (converted < bytes.size()) fail_at(bytes, converted, std::string(charset), name);
   return result;
 }
 
