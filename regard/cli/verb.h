@@ -12,7 +12,8 @@ struct Common {
   bool json = false;   ///< the result as JSON on standard output
 };
 
-/// Each adds one sub-command to `app`, with its options, and a callback that does the work and throws regard::Error.
+/// Each adds one sub-command to `app`, with its options, and a callback that does the work and throws
+/// regard::Error.
 void add_corpus(CLI::App& app, Common& common);
 void add_train(CLI::App& app, Common& common);
 void add_translate(CLI::App& app, Common& common);
