@@ -23,7 +23,8 @@ namespace regard::pictures {
 namespace {
 
 constexpr int kLongestLabel = 24;
-constexpr double kAdvance = 8.5;  // pixels that a column of text takes
+constexpr double kLeastPitch = 10;  // pixels between labels
+constexpr double kAdvance = 8.5;    // pixels that a column of text takes
 
 /// A single-quoted gnuplot string: gnuplot expands nothing in it.
 std::string gnuplot_string(std::string_view text) {
@@ -37,10 +38,13 @@ std::string gnuplot_string(std::string_view text) {
 
 std::string label(const std::string& word) { return truncated(terminal_text(word), kLongestLabel); }
 
-std::string tics(char axis, const std::vector<std::string>& words) {
+/// Labels of an axis; where cells are too small for all of them, of every second, third ... word.
+std::string tics(char axis, const std::vector<std::string>& words, double cell) {
+  const auto step = static_cast<size_t>(std::ceil(kLeastPitch / cell));
   std::string result = fmt::format("set {}tics (", axis);
-  for (size_t i = 0; i < words.size(); ++i)
-    result += fmt::format("{}{} {}", i ? ", " : "", gnuplot_string(label(words[i])), i);
+  for (size_t i = 0; i < words.size(); i += step) {
+    result += fmt::format("{}{} {}", i > 0 ? ", " : "", gnuplot_string(label(words[i])), i);
+  }
   return result + ")\n";
 }
 
@@ -103,9 +107,9 @@ std::string script(const AttentionMatrix& matrix, const std::string& picture) {
       "datafile separator tab\nunset "
       "xtics\n";
   out += palette() + "set format x ''\n";
-  std::string across = tics('x', matrix.source);
+  std::string across = tics('x', matrix.source, cell);
   across.replace(across.find("xtics"), 5, "x2tics rotate by 90");
-  out += fmt::format("set x2range [-0.5:{}]\n", sources - 0.5) + across + tics('y', matrix.target);
+  out += fmt::format("set x2range [-0.5:{}]\n", sources - 0.5) + across + tics('y', matrix.target, cell);
   return out + "$weights << END\n" + weight_lines(matrix) +
          "END\nplot $weights matrix axes x1y1 with image pixels\n";
 }
