@@ -14,6 +14,11 @@
 #include <cstdint>
 #include <limits>
 
+/// Stands behind the parameters of a lambda that computes with vectors: compiled for the target, always
+/// inlined.
+#undef REGARD_VECTOR_LAMBDA
+#define REGARD_VECTOR_LAMBDA HWY_ATTR __attribute__((always_inline))
+
 HWY_BEFORE_NAMESPACE();
 namespace regard::simd::HWY_NAMESPACE {
 
