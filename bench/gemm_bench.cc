@@ -37,6 +37,7 @@ constexpr Shape kShapes[] = {
     {"time batch, wide", 1300, 1024, 1024, false, false, true},
     {"time batch, unpacked", 1300, 768, 512},
     {"1 row, unpacked", 1, 768, 512},
+    {"1 row, packed", 1, 768, 512, false, false, true},
     {"4 rows, unpacked", 4, 768, 512},
     {"output layer, W'", 512, 8001, 256, false, true},
     {"output layer, W'", 256, 8001, 256, false, true},

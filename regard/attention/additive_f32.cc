@@ -33,11 +33,10 @@ struct FourRows {
   }
 };
 
-/// Fetches the part of four rows of values, E wide, that belongs to columns [a, a + N) of A.
-HWY_INLINE void fetch(const FourRows& values, int64_t E, int64_t a, int64_t N, int64_t A) {
+/// Fetches columns [begin, end) of four rows of values into the cache.
+HWY_INLINE void fetch(const FourRows& values, int64_t begin, int64_t end) {
   constexpr int64_t kLine = 16;  // floats in a cache line
-  const int64_t end = std::min((a + N) * E / A, E);
-  for (int64_t e = a * E / A; e < end; e += kLine)
+  for (int64_t e = begin; e < end; e += kLine)
     for (int i = 0; i < 4; ++i) __builtin_prefetch(values.p[i] + e, 0, 2);
 }
 
@@ -46,14 +45,18 @@ HWY_INLINE void four_scores(const AdditiveRow<float>& row, int64_t j, int64_t co
   const auto N = static_cast<int64_t>(hn::Lanes(d));
   const FourRows k(row.keys + j * row.key_stride, row.key_stride, count);
   const FourRows h(row.values + j * row.value_stride, row.value_stride, count);
+  const int64_t share =
+      (N * row.E + row.A - 1) / std::max<int64_t>(1, row.A);  // columns of E for N columns of A
+  int64_t fetched = 0;
   V e0 = hn::Zero(d), e1 = e0, e2 = e0, e3 = e0;
-  sn::for_vectors(d, row.A, [&](auto io, int64_t a) HWY_ATTR {
+  sn::for_vectors(d, row.A, [&](auto io, int64_t a) REGARD_VECTOR_LAMBDA {
     const V q = io.load(row.q + a), v = io.load(row.v + a);
     e0 = hn::MulAdd(v, sn::TanhClamped(d, hn::Add(q, io.load(k.p[0] + a))), e0);
     e1 = hn::MulAdd(v, sn::TanhClamped(d, hn::Add(q, io.load(k.p[1] + a))), e1);
     e2 = hn::MulAdd(v, sn::TanhClamped(d, hn::Add(q, io.load(k.p[2] + a))), e2);
     e3 = hn::MulAdd(v, sn::TanhClamped(d, hn::Add(q, io.load(k.p[3] + a))), e3);
-    fetch(h, row.E, a, N, row.A);
+    fetch(h, fetched, std::min(fetched + share, row.E));
+    fetched += share;
   });
   const float sums[4] = {sn::sum(d, e0), sn::sum(d, e1), sn::sum(d, e2), sn::sum(d, e3)};
   for (int64_t i = 0; i < count; ++i) e[i] = sums[i];
@@ -91,7 +94,7 @@ void forward_row(const AdditiveRow<float>& row, float* alpha, float* c) {
   const auto N = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + 8 * N <= row.E; i += 8 * N) eight_sums(row, alpha, c, i);
-  sn::for_vectors(d, row.E - i, [&](auto io, int64_t k) HWY_ATTR {
+  sn::for_vectors(d, row.E - i, [&](auto io, int64_t k) REGARD_VECTOR_LAMBDA {
     V s = hn::Zero(d);
     for (int64_t j = 0; j < row.S; ++j)
       s = hn::MulAdd(hn::Set(d, alpha[j]), io.load(row.values + j * row.value_stride + i + k), s);
@@ -104,7 +107,7 @@ HWY_INLINE void four_products(const AdditiveRow<float>& row, const float* dc, in
                               float* dalpha) {
   const FourRows h(row.values + j * row.value_stride, row.value_stride, count);
   V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-  sn::for_vectors(d, row.E, [&](auto io, int64_t i) HWY_ATTR {
+  sn::for_vectors(d, row.E, [&](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
     const V g = io.load(dc + i);
     s0 = hn::MulAdd(g, io.load(h.p[0] + i), s0);
     s1 = hn::MulAdd(g, io.load(h.p[1] + i), s1);
@@ -176,7 +179,8 @@ void backward_row(const AdditiveRow<float>& row, const float* alpha, const Addit
   const auto N = static_cast<int64_t>(hn::Lanes(d));
   int64_t a = 0;
   for (; a + 2 * N <= row.A; a += 2 * N) two_score_gradients(row, de, g, a);
-  sn::for_vectors(d, row.A - a, [&](auto io, int64_t k) HWY_ATTR { score_gradients(row, de, g, io, a + k); });
+  sn::for_vectors(d, row.A - a,
+                  [&](auto io, int64_t k) REGARD_VECTOR_LAMBDA { score_gradients(row, de, g, io, a + k); });
 }
 
 }  // namespace regard::attention::HWY_NAMESPACE

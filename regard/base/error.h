@@ -1,5 +1,6 @@
 #pragma once
-// Errors that reach a person: what happened, where, and what to do about it. Libraries throw; only the command prints.
+// Errors that reach a person: what happened, where, and what to do about it. Libraries throw; only the
+// command prints.
 
 #include <cstdint>
 #include <span>
@@ -9,7 +10,8 @@
 
 namespace regard {
 
-/// What kind of mistake an error reports. The command maps kinds to exit codes: internal 1, usage 2, data 3, system 4.
+/// What kind of mistake an error reports. The command maps kinds to exit codes: internal 1, usage 2, data 3,
+/// system 4.
 enum class ErrorKind { internal, usage, data, system };
 
 class Error : public std::runtime_error {
@@ -39,11 +41,12 @@ class DataError : public Error {
   explicit DataError(const std::string& message) : Error(ErrorKind::data, message) {}
   /// `line` counts from 1; 0 leaves it out.
   DataError(std::string_view file, int64_t line, std::string_view message)
-      : Error(ErrorKind::data,
-              std::string(file) + (line > 0 ? ":" + std::to_string(line) : "") + ": " + std::string(message)) {}
+      : Error(ErrorKind::data, std::string(file) + (line > 0 ? ":" + std::to_string(line) : "") + ": " +
+                                   std::string(message)) {}
 };
 
-/// A file or the system refuses: missing, no permission, disk full. Exit code 4. `error_number` is errno, 0 leaves it out.
+/// A file or the system refuses: missing, no permission, disk full. Exit code 4. `error_number` is errno, 0
+/// leaves it out.
 class SystemError : public Error {
  public:
   explicit SystemError(const std::string& message, int error_number = 0);

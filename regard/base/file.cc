@@ -20,7 +20,8 @@ std::string read_file(const std::filesystem::path& path) {
   } closer{descriptor};
   std::string bytes;
   struct stat status {};
-  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) bytes.reserve(static_cast<size_t>(status.st_size));
+  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode))
+    bytes.reserve(static_cast<size_t>(status.st_size));
   constexpr size_t kPiece = 1 << 20;
   for (;;) {
     const size_t have = bytes.size();

@@ -12,7 +12,8 @@ namespace regard {
 
 /// d f / d x_i for every i by central differences with Richardson's extrapolation (error of order h^4):
 /// (4 D(h/2) - D(h)) / 3. `x` is changed during the call and restored. Work in f64.
-inline std::vector<double> numeric_gradient(const std::function<double()>& f, std::span<double> x, double h = 2e-3) {
+inline std::vector<double> numeric_gradient(const std::function<double()>& f, std::span<double> x,
+                                            double h = 2e-3) {
   std::vector<double> gradient(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
     const double x0 = x[i];
@@ -30,8 +31,10 @@ inline std::vector<double> numeric_gradient(const std::function<double()>& f, st
   return gradient;
 }
 
-/// The largest of |a_i - n_i| / max(|a_i|, |n_i|, floor * max_j |n_j|): the measure of DESIGN's gradient check.
-inline double gradient_error(std::span<const double> analytic, std::span<const double> numeric, double floor = 1e-3) {
+/// The largest of |a_i - n_i| / max(|a_i|, |n_i|, floor * max_j |n_j|): the measure of DESIGN's gradient
+/// check.
+inline double gradient_error(std::span<const double> analytic, std::span<const double> numeric,
+                             double floor = 1e-3) {
   double largest = 0, worst = 0;
   for (double n : numeric) largest = std::max(largest, std::abs(n));
   for (size_t i = 0; i < numeric.size(); ++i) {

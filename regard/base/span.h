@@ -6,7 +6,8 @@
 
 namespace regard {
 
-/// A matrix anywhere in memory: element (i, j) is data[i * row_stride + j * column_stride]. Strides count elements.
+/// A matrix anywhere in memory: element (i, j) is data[i * row_stride + j * column_stride]. Strides count
+/// elements.
 template <class T>
 struct MatrixView {
   T* data = nullptr;
@@ -25,9 +26,7 @@ struct MatrixView {
   MatrixView column_range(int64_t begin, int64_t end) const {
     return {data + begin * column_stride, rows, end - begin, row_stride, column_stride};
   }
-  operator MatrixView<const T>() const
-    requires(!std::is_const_v<T>)
-  {
+  operator MatrixView<const T>() const requires(!std::is_const_v<T>) {
     return {data, rows, columns, row_stride, column_stride};
   }
 };

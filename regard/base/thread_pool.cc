@@ -14,9 +14,9 @@ struct ThreadPool::Job {
   std::atomic<int64_t> next{0};
   std::mutex mutex;
   std::condition_variable done;
-  int64_t finished = 0;                // guarded by mutex
-  int64_t failed_part = 0;             // guarded by mutex
-  std::exception_ptr exception;        // guarded by mutex
+  int64_t finished = 0;          // guarded by mutex
+  int64_t failed_part = 0;       // guarded by mutex
+  std::exception_ptr exception;  // guarded by mutex
 };
 
 namespace {

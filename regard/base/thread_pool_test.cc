@@ -13,7 +13,8 @@ TEST(ThreadPool, EveryPartRunsOnce) {
   ThreadPool pool(4);
   for (int64_t parts : {0, 1, 2, 3, 100}) {
     std::vector<int> counts(static_cast<size_t>(parts));
-    for (int round = 0; round < 50; ++round) pool.parallel_for(parts, [&](int64_t i) { ++counts[static_cast<size_t>(i)]; });
+    for (int round = 0; round < 50; ++round)
+      pool.parallel_for(parts, [&](int64_t i) { ++counts[static_cast<size_t>(i)]; });
     for (int c : counts) EXPECT_EQ(c, 50);
   }
 }

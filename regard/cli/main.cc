@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -110,6 +111,23 @@ int flush_output() {
   return complain("cannot write standard output: " + reason, kSystem);
 }
 
+/// CLI11's message, or a better one where it does not name what is wrong.
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int count, char** arguments) {
+  const auto verbs = app.get_subcommands();
+  std::string help = "; see regard --help";
+  if (!verbs.empty()) help = "; see regard " + verbs.front()->get_name() + " --help";
+  const std::string_view first = count > 1 ? arguments[1] : "";
+  if (verbs.empty() && first.empty()) return "which verb?" + help;
+  if (verbs.empty() && first.front() != '-') return "there is no verb '" + std::string(first) + "'" + help;
+  constexpr std::string_view kExtra = "INI was not able to parse ";
+  const std::string_view message = error.what();
+  if (message.starts_with(kExtra)) {
+    return "the configuration file sets '" + std::string(message.substr(kExtra.size())) +
+           "', which is no option" + help;
+  }
+  return std::string(message) + help;
+}
+
 int run(int count, char** arguments) {
   CLI::App app("Attention in C++: translate, train, and see what a model attends to");
   Common common;
@@ -119,8 +137,7 @@ int run(int count, char** arguments) {
   } catch (const CLI::FileError& error) {
     return complain(error.what(), kSystem);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0)
-      return complain(std::string(error.what()) + "; see regard --help", kUsage);
+    if (error.get_exit_code() != 0) return complain(usage_message(app, error, count, arguments), kUsage);
     app.exit(error);  // the text of --help or --version
   }
   return flush_output();

@@ -171,6 +171,8 @@ void pack_rows(const T* a, int64_t a_row, int64_t a_column, Strips strips, int64
 
 template <class T>
 void multiply_block(const Block<T>& x) {
+  constexpr decltype(&strip<1, T>) kRun[kRows] = {&strip<1, T>, &strip<2, T>, &strip<3, T>,
+                                                  &strip<4, T>, &strip<5, T>, &strip<6, T>};
   static thread_local AlignedBuffer<T> scratch;
   HWY_ALIGN T tail_bias[kWidth<T>] = {};
   const int64_t tail = x.columns % kWidth<T>;
@@ -189,26 +191,7 @@ void multiply_block(const Block<T>& x) {
       const T* from = a + strips(s) * (pack_a ? x.k : x.a_row);
       const int64_t a_row = pack_a ? 1 : x.a_row, a_column = pack_a ? rows : 1;
       T* const c = x.c + (first + strips(s)) * x.c_row;
-      switch (rows) {
-        case 1:
-          strip<1>(x, from, a_row, a_column, c, tail_bias);
-          break;
-        case 2:
-          strip<2>(x, from, a_row, a_column, c, tail_bias);
-          break;
-        case 3:
-          strip<3>(x, from, a_row, a_column, c, tail_bias);
-          break;
-        case 4:
-          strip<4>(x, from, a_row, a_column, c, tail_bias);
-          break;
-        case 5:
-          strip<5>(x, from, a_row, a_column, c, tail_bias);
-          break;
-        default:
-          strip<6>(x, from, a_row, a_column, c, tail_bias);
-          break;
-      }
+      kRun[rows - 1](x, from, a_row, a_column, c, tail_bias);
     }
   }
 }

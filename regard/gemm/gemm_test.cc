@@ -235,6 +235,32 @@ TYPED_TEST(Gemm, PackedSideBySide) {
   });
 }
 
+/// A column may have any column stride: it has only one column.
+TYPED_TEST(Gemm, ResultInOneColumn) {
+  on_every_target([] {
+    const std::vector<TypeParam> a{1, 2, 3, 4, 5, 6}, b{1, 10};
+    std::vector<TypeParam> c{-1, -1, -1};
+    multiply(matrix(a.data(), 3, 2), matrix(b.data(), 2, 1), matrix(c.data(), 1, 3).transposed());
+    EXPECT_EQ(c, (std::vector<TypeParam>{21, 43, 65}));
+  });
+}
+
+/// K = 0: the bias, or C unchanged when accumulating.
+TYPED_TEST(Gemm, NothingToSum) {
+  const std::vector<TypeParam> bias{5, 6};
+  std::vector<TypeParam> c{1, -0.0, 3, 4};
+  const MatrixView<const TypeParam> a{nullptr, 2, 0, 0, 1}, b{nullptr, 0, 2, 2, 1};
+  multiply(a, b, matrix(c.data(), 2, 2), {.accumulate = true});
+  EXPECT_EQ(c, (std::vector<TypeParam>{1, 0, 3, 4}));
+  EXPECT_TRUE(std::signbit(c[1]));
+  multiply(a, b, matrix(c.data(), 2, 2), {.accumulate = true, .bias = bias.data()});
+  EXPECT_EQ(c, (std::vector<TypeParam>{6, 6, 8, 10}));
+  multiply(a, Packed<TypeParam>(b), matrix(c.data(), 2, 2), {.bias = bias.data()});
+  EXPECT_EQ(c, (std::vector<TypeParam>{5, 6, 5, 6}));
+  multiply(a, b, matrix(c.data(), 2, 2));
+  EXPECT_EQ(c, (std::vector<TypeParam>{0, 0, 0, 0}));
+}
+
 TYPED_TEST(Gemm, NotANumberStaysInItsRowAndColumn) {
   using T = TypeParam;
   on_every_target([] {

@@ -76,7 +76,7 @@ std::string number(double value, double step) {
   const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 6);
   std::string whole = fmt::format("{:.{}f}", size, digits);
   const size_t point = std::min(whole.find('.'), whole.size());
-  for (size_t at = point; at > 3 && point > 4; at -= 3) whole.insert(at - 3, at - 3 > 0 ? " " : "");
+  for (size_t at = point; at > 3; at -= 3) whole.insert(at - 3, "\u2009");
   return (value < 0 ? "−" : "") + whole;
 }
 
@@ -132,7 +132,7 @@ void append_line(std::string& out, const Series& line, size_t which, const Frame
   const auto colour = kColours[which % kColours.size()];
   const auto dash = kDashes[which / kColours.size() % kDashes.size()];
   out += fmt::format(
-      "<g class=\"s{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" stroke-linejoin=\"round\" "
+      "<g class=\"s{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\" stroke-linejoin=\"round\" "
       "stroke-linecap=\"round\"{}>\n<title>{}</title>\n",
       which % kColours.size(), colour, dash.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", dash),
       xml_escaped(line.name));

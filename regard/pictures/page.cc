@@ -18,7 +18,9 @@ body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 60rem; backgroun
   font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif; }
 h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 1.25rem; letter-spacing: -0.01em; overflow-wrap: anywhere; }
 h2 { font-size: 1.2rem; margin: 2.75rem 0 0.75rem; padding-bottom: 0.3rem; border-bottom: 1px solid var(--line); }
-p, dd, td { overflow-wrap: anywhere; }
+p, dd { overflow-wrap: anywhere; }
+td, th { white-space: nowrap; }
+td.words { white-space: normal; overflow-wrap: anywhere; }
 dl { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: 0.3rem 1.5rem; margin: 0; }
 dt, .label { color: var(--soft); }
 dd { margin: 0; font-variant-numeric: tabular-nums; }

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <iterator>
 #include <memory>
 #include <system_error>
 
@@ -24,7 +23,8 @@ namespace regard::pictures {
 namespace {
 
 constexpr int kLongestLabel = 24;
-constexpr double kAdvance = 8.5;  // pixels that a column of text takes
+constexpr double kLeastPitch = 10;  // pixels between labels
+constexpr double kAdvance = 8.5;    // pixels that a column of text takes
 
 /// A single-quoted gnuplot string: gnuplot expands nothing in it.
 std::string gnuplot_string(std::string_view text) {
@@ -38,10 +38,13 @@ std::string gnuplot_string(std::string_view text) {
 
 std::string label(const std::string& word) { return truncated(terminal_text(word), kLongestLabel); }
 
-std::string tics(char axis, const std::vector<std::string>& words) {
+/// Labels of an axis; where cells are too small for all of them, of every second, third ... word.
+std::string tics(char axis, const std::vector<std::string>& words, double cell) {
+  const auto step = static_cast<size_t>(std::ceil(kLeastPitch / cell));
   std::string result = fmt::format("set {}tics (", axis);
-  for (size_t i = 0; i < words.size(); ++i)
-    result += fmt::format("{}{} {}", i ? ", " : "", gnuplot_string(label(words[i])), i);
+  for (size_t i = 0; i < words.size(); i += step) {
+    result += fmt::format("{}{} {}", i > 0 ? ", " : "", gnuplot_string(label(words[i])), i);
+  }
   return result + ")\n";
 }
 
@@ -59,7 +62,18 @@ std::string palette() {
   return result + ")\n";
 }
 
-std::string script(const AttentionMatrix& matrix, const std::string& picture, const std::string& data) {
+std::string weight_text(float weight) { return std::isnan(weight) ? "NaN" : fmt::format("{}", weight); }
+
+std::string weight_lines(const AttentionMatrix& matrix) {
+  std::string out;
+  for (size_t t = 0; t < matrix.target.size(); ++t) {
+    for (size_t s = 0; s < matrix.source.size(); ++s) out += weight_text(weight_at(matrix, t, s)) + "\t";
+    out.back() = '\n';
+  }
+  return out;
+}
+
+std::string script(const AttentionMatrix& matrix, const std::string& picture) {
   const auto sources = static_cast<double>(matrix.source.size()),
              targets = static_cast<double>(matrix.target.size());
   const double cell = std::clamp(2400.0 / std::max(sources, targets), 6.0, 32.0);
@@ -79,9 +93,9 @@ std::string script(const AttentionMatrix& matrix, const std::string& picture, co
                      1 - top / height);
   if (title > 0) {
     const int most = static_cast<int>((width - 40) / 9.5);
-    out += fmt::format("set label 1 {} at screen {:.6f},{:.6f} left font 'DejaVu Sans,12'\n",
-                       gnuplot_string(truncated(terminal_text(matrix.title), most)), 16 / width,
-                       1 - 22 / height);
+    out += fmt::format(
+        "set label 1 {} at screen {:.6f},{:.6f} left textcolor rgb '#1b1f24' font 'DejaVu Sans,12'\n",
+        gnuplot_string(truncated(terminal_text(matrix.title), most)), 16 / width, 1 - 22 / height);
   }
   out += fmt::format("set xrange [-0.5:{}]\nset yrange [{}:-0.5]\nset cbrange [0:1]\nset cbtics 0.5\n",
                      sources - 0.5, targets - 0.5);
@@ -89,14 +103,15 @@ std::string script(const AttentionMatrix& matrix, const std::string& picture, co
                      (left + sources * cell + 20) / width, kBottom / height, 14 / width,
                      std::min(120.0, targets * cell) / height);
   out +=
-      "unset key\nset tics scale 0 nomirror\nset border lc rgb '#8a929c'\nset datafile separator tab\nunset "
+      "unset key\nset tics scale 0 nomirror textcolor rgb '#1b1f24'\nset border lc rgb '#8a929c'\nset "
+      "datafile separator tab\nunset "
       "xtics\n";
   out += palette() + "set format x ''\n";
-  std::string across = tics('x', matrix.source);
+  std::string across = tics('x', matrix.source, cell);
   across.replace(across.find("xtics"), 5, "x2tics rotate by 90");
-  out += fmt::format("set x2range [-0.5:{}]\n", sources - 0.5) + across + tics('y', matrix.target);
-  return out + "plot " + gnuplot_string(data) +
-         " matrix rowheaders columnheaders using 1:2:3 axes x1y1 with image pixels\n";
+  out += fmt::format("set x2range [-0.5:{}]\n", sources - 0.5) + across + tics('y', matrix.target, cell);
+  return out + "$weights << END\n" + weight_lines(matrix) +
+         "END\nplot $weights matrix axes x1y1 with image pixels\n";
 }
 
 struct FileCloser {
@@ -172,12 +187,7 @@ std::string matrix_tsv(const AttentionMatrix& matrix) {
   for (size_t t = 0; t < matrix.target.size(); ++t) {
     out += terminal_text(matrix.target[t]);
     for (size_t s = 0; s < matrix.source.size(); ++s) {
-      const float weight = weight_at(matrix, t, s);
-      if (std::isnan(weight)) {
-        out += "\tNaN";
-      } else {
-        fmt::format_to(std::back_inserter(out), "\t{}", weight);
-      }
+      out += "\t" + weight_text(weight_at(matrix, t, s));
     }
     out += '\n';
   }
@@ -187,7 +197,7 @@ std::string matrix_tsv(const AttentionMatrix& matrix) {
 void write_png(const std::filesystem::path& path, const AttentionMatrix& matrix, const PngOptions& options) {
   check_shape(matrix);
   if (matrix.weights.empty()) throw DataError("nothing to draw in " + path.string() + ": there are no words");
-  // Absolute names only: gnuplot would run what follows a leading '<' or '|' as a command.
+  // Absolute names only: gnuplot would run what follows a leading '|' as a command.
   const std::filesystem::path whole = std::filesystem::absolute(path);
   for (const char c : whole.native()) {
     if (c == '\n' || c == '\r') throw UsageError("a picture's file name must not have line breaks");
@@ -196,7 +206,7 @@ void write_png(const std::filesystem::path& path, const AttentionMatrix& matrix,
   data += ".tsv";
   unfinished += ".tmp";
   write_file_atomically(data, matrix_tsv(matrix));
-  const Outcome outcome = run_gnuplot(options.program, script(matrix, unfinished.string(), data.string()));
+  const Outcome outcome = run_gnuplot(options.program, script(matrix, unfinished.string()));
   std::error_code error;
   if (!WIFEXITED(outcome.status) || WEXITSTATUS(outcome.status) != 0) {
     std::filesystem::remove(unfinished, error);

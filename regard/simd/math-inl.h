@@ -14,6 +14,11 @@
 #include <cstdint>
 #include <limits>
 
+/// Stands behind the parameters of a lambda that computes with vectors: compiled for the target, always
+/// inlined.
+#undef REGARD_VECTOR_LAMBDA
+#define REGARD_VECTOR_LAMBDA HWY_ATTR __attribute__((always_inline))
+
 HWY_BEFORE_NAMESPACE();
 namespace regard::simd::HWY_NAMESPACE {
 
@@ -50,7 +55,10 @@ constexpr float kTanhLimit = 8.2f;
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V TanhClamped(D d, V x) {
   // The order of operands matters on x86, where Min and Max return the second one if either is NaN.
-  const V c = hn::Min(hn::Set(d, kTanhLimit), hn::Max(hn::Set(d, -kTanhLimit), x));
+  V c = hn::Min(hn::Set(d, kTanhLimit), hn::Max(hn::Set(d, -kTanhLimit), x));
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  c = hn::IfThenElse(hn::Eq(x, x), c, x);
+#endif
   const V c2 = hn::Mul(c, c);
   V p = hn::MulAdd(c2, hn::Set(d, 2.2354212785e-11f), hn::Set(d, -1.4304428044e-08f));
   p = hn::MulAdd(p, c2, hn::Set(d, 9.7568939269e-06f));

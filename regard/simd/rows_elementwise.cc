@@ -15,51 +15,56 @@ namespace regard::simd::HWY_NAMESPACE {
 const hn::ScalableTag<float> d;
 
 void exp_row(const float* x, float* y, int64_t n) {
-  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR { io.store(Exp(d, io.load(x + i)), y + i); });
+  for_vectors(d, n,
+              [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA { io.store(Exp(d, io.load(x + i)), y + i); });
 }
 void tanh_row(const float* x, float* y, int64_t n) {
-  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR { io.store(Tanh(d, io.load(x + i)), y + i); });
+  for_vectors(d, n,
+              [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA { io.store(Tanh(d, io.load(x + i)), y + i); });
 }
 void sigmoid_row(const float* x, float* y, int64_t n) {
-  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR { io.store(Sigmoid(d, io.load(x + i)), y + i); });
+  for_vectors(d, n,
+              [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA { io.store(Sigmoid(d, io.load(x + i)), y + i); });
 }
 void add_row(const float* a, const float* b, float* y, int64_t n) {
-  for_vectors(d, n,
-              [=](auto io, int64_t i) HWY_ATTR { io.store(hn::Add(io.load(a + i), io.load(b + i)), y + i); });
+  for_vectors(d, n, [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
+    io.store(hn::Add(io.load(a + i), io.load(b + i)), y + i);
+  });
 }
 void multiply_row(const float* a, const float* b, float* y, int64_t n) {
-  for_vectors(d, n,
-              [=](auto io, int64_t i) HWY_ATTR { io.store(hn::Mul(io.load(a + i), io.load(b + i)), y + i); });
+  for_vectors(d, n, [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
+    io.store(hn::Mul(io.load(a + i), io.load(b + i)), y + i);
+  });
 }
 void multiply_add_row(const float* a, const float* b, float* y, int64_t n) {
-  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR {
+  for_vectors(d, n, [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
     io.store(hn::MulAdd(io.load(a + i), io.load(b + i), io.load(y + i)), y + i);
   });
 }
 void axpy_row(float alpha, const float* x, float* y, int64_t n) {
-  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR {
+  for_vectors(d, n, [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
     io.store(hn::MulAdd(hn::Set(d, alpha), io.load(x + i), io.load(y + i)), y + i);
   });
 }
 void scale_row(float alpha, const float* x, float* y, int64_t n) {
-  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR {
+  for_vectors(d, n, [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
     io.store(hn::Mul(hn::Set(d, alpha), io.load(x + i)), y + i);
   });
 }
 void tanh_backward_row(const float* y, const float* dy, float* dx, int64_t n) {
-  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR {
+  for_vectors(d, n, [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
     const auto t = io.load(y + i);
     io.store(hn::Mul(io.load(dy + i), hn::NegMulAdd(t, t, hn::Set(d, 1.f))), dx + i);
   });
 }
 
 void adam_row(float* w, const float* g, float* m, float* v, int64_t n, const AdamStep& step) {
-  const auto set = [](float x) HWY_ATTR { return hn::Set(d, x); };
+  const auto set = [](float x) REGARD_VECTOR_LAMBDA { return hn::Set(d, x); };
   const auto beta2 = set(step.beta2), rest1 = set(1 - step.beta1), rest2 = set(1 - step.beta2);
   const auto correction1 = set(step.correction1), correction2 = set(step.correction2);
   const auto rate = set(step.rate), epsilon = set(step.epsilon), decay = set(step.decay);
   const auto gradient_scale = set(step.gradient_scale);
-  for_vectors(d, n, [&](auto io, int64_t i) HWY_ATTR {
+  for_vectors(d, n, [&](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
     const auto gradient = hn::Mul(gradient_scale, io.load(g + i)), m0 = io.load(m + i), w0 = io.load(w + i);
     const auto m1 = hn::MulAdd(rest1, hn::Sub(gradient, m0), m0);
     const auto v1 = hn::MulAdd(hn::Mul(rest2, gradient), gradient, hn::Mul(beta2, io.load(v + i)));

@@ -15,8 +15,8 @@ namespace regard::simd::HWY_NAMESPACE {
 const hn::ScalableTag<float> d;
 
 void gru_forward_row(const GruForward& row, int64_t n) {
-  for_vectors(d, n, [&](auto io, int64_t i) HWY_ATTR {
-    const auto x = [&](int64_t k) HWY_ATTR {
+  for_vectors(d, n, [&](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
+    const auto x = [&](int64_t k) REGARD_VECTOR_LAMBDA {
       const auto x1 = io.load(row.x + k);
       return row.x2 ? hn::Add(x1, io.load(row.x2 + k)) : x1;
     };
@@ -39,7 +39,7 @@ void gru_forward_row(const GruForward& row, int64_t n) {
 /// Differentiates gru_forward_row.
 void gru_backward_row(const GruBackward& row, int64_t n) {
   const auto one = hn::Set(d, 1.f);
-  for_vectors(d, n, [&](auto io, int64_t i) HWY_ATTR {
+  for_vectors(d, n, [&](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
     const auto r = io.load(row.gates + i), z = io.load(row.gates + n + i);
     const auto candidate = io.load(row.gates + 2 * n + i), q = io.load(row.gates + 3 * n + i);
     const auto dh = hn::Add(io.load(row.dh + i), io.load(row.carry + i));
@@ -48,7 +48,7 @@ void gru_backward_row(const GruBackward& row, int64_t n) {
     const auto dz = hn::Mul(hn::Mul(dh, hn::Sub(io.load(row.h_prev + i), candidate)), hn::Mul(z, rest));
     const auto dn = hn::Mul(hn::Mul(dh, rest), hn::NegMulAdd(candidate, candidate, one));
     const auto dr = hn::Mul(hn::Mul(dn, q), hn::Mul(r, hn::Sub(one, r)));
-    const auto give = [&](auto gradient, int64_t k) HWY_ATTR {
+    const auto give = [&](auto gradient, int64_t k) REGARD_VECTOR_LAMBDA {
       if (row.dx) io.store(gradient, row.dx + k);
       if (row.dx_sum) io.store(hn::Add(io.load(row.dx_sum + k), gradient), row.dx_sum + k);
     };

@@ -31,7 +31,7 @@ float dot_row(const float* a, const float* b, int64_t n) {
     s2 = hn::MulAdd(hn::LoadU(d, a + i + 2 * N), hn::LoadU(d, b + i + 2 * N), s2);
     s3 = hn::MulAdd(hn::LoadU(d, a + i + 3 * N), hn::LoadU(d, b + i + 3 * N), s3);
   }
-  for_vectors(d, n - i, [&](auto io, int64_t k) HWY_ATTR {
+  for_vectors(d, n - i, [&](auto io, int64_t k) REGARD_VECTOR_LAMBDA {
     s0 = hn::MulAdd(io.load(a + i + k), io.load(b + i + k), s0);
   });
   return sum(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
@@ -60,7 +60,7 @@ HWY_INLINE float largest_number(const float* x, int64_t n, bool& all_numbers) {
   V m0 = lowest, m1 = lowest;
   auto numbers = hn::Eq(lowest, lowest);
   const auto N = static_cast<int64_t>(hn::Lanes(d));
-  const auto take = [&](V v, V m) HWY_ATTR {
+  const auto take = [&](V v, V m) REGARD_VECTOR_LAMBDA {
     const auto is_number = hn::Eq(v, v);
     numbers = hn::And(numbers, is_number);
     return hn::Max(m, hn::IfThenElse(is_number, v, lowest));
@@ -70,7 +70,9 @@ HWY_INLINE float largest_number(const float* x, int64_t n, bool& all_numbers) {
     m0 = take(hn::LoadU(d, x + i), m0);
     m1 = take(hn::LoadU(d, x + i + N), m1);
   }
-  for_vectors(d, n - i, [&](auto io, int64_t k) HWY_ATTR { m0 = take(io.load(x + i + k, -kInfinity), m0); });
+  for_vectors(d, n - i, [&](auto io, int64_t k) REGARD_VECTOR_LAMBDA {
+    m0 = take(io.load(x + i + k, -kInfinity), m0);
+  });
   all_numbers = hn::AllTrue(d, numbers);
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(m0, m1)));
 }
@@ -114,7 +116,7 @@ void add_column_sums_row(const float* x, int64_t rows, int64_t row_stride, float
     hn::StoreU(s2, d, y + j + 2 * N);
     hn::StoreU(s3, d, y + j + 3 * N);
   }
-  for_vectors(d, n - j, [&](auto io, int64_t k) HWY_ATTR {
+  for_vectors(d, n - j, [&](auto io, int64_t k) REGARD_VECTOR_LAMBDA {
     V s = io.load(y + j + k);
     for (int64_t i = 0; i < rows; ++i) s = hn::Add(s, io.load(x + i * row_stride + j + k));
     io.store(s, y + j + k);
@@ -127,7 +129,7 @@ HWY_INLINE double exp_sum(const float* x, float* y, int64_t n, float m) {
   double total = 0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     V s = hn::Zero(d);
-    for_vectors(d, std::min(kBlock, n - begin), [&](auto io, int64_t k) HWY_ATTR {
+    for_vectors(d, std::min(kBlock, n - begin), [&](auto io, int64_t k) REGARD_VECTOR_LAMBDA {
       const V e = Exp(d, hn::Sub(io.load(x + begin + k, -kInfinity), shift));
       s = hn::Add(s, e);
       if (y) io.store(e, y + begin + k);
@@ -142,7 +144,7 @@ HWY_INLINE double plain_sum(const float* x, int64_t n) {
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     V s = hn::Zero(d);
     for_vectors(d, std::min(kBlock, n - begin),
-                [&](auto io, int64_t k) HWY_ATTR { s = hn::Add(s, io.load(x + begin + k)); });
+                [&](auto io, int64_t k) REGARD_VECTOR_LAMBDA { s = hn::Add(s, io.load(x + begin + k)); });
     total += static_cast<double>(sum(d, s));
   }
   return total;
@@ -157,7 +159,9 @@ float softmax_row(const float* x, float* y, int64_t n) {
   }
   const double Z = exp_sum(x, y, n, m);
   const V inverse = hn::Set(d, static_cast<float>(1 / Z));
-  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR { io.store(hn::Mul(io.load(y + i), inverse), y + i); });
+  for_vectors(d, n, [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
+    io.store(hn::Mul(io.load(y + i), inverse), y + i);
+  });
   return static_cast<float>(static_cast<double>(m) + std::log(Z));
 }
 
@@ -169,7 +173,7 @@ float log_sum_exp_row(const float* x, int64_t n) {
 
 void softmax_backward_row(const float* y, const float* dy, float* dx, int64_t n) {
   const V mean = hn::Set(d, dot_row(y, dy, n));
-  for_vectors(d, n, [=](auto io, int64_t i) HWY_ATTR {
+  for_vectors(d, n, [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
     io.store(hn::Mul(io.load(y + i), hn::Sub(io.load(dy + i), mean)), dx + i);
   });
 }
@@ -184,7 +188,7 @@ double cross_entropy_row(float* x, int64_t n, int64_t target, double smoothing, 
   const double p_target = static_cast<double>(x[target]) / Z;
   const V c = hn::Set(d, static_cast<float>(static_cast<double>(scale) / Z));
   const V spread = hn::Set(d, static_cast<float>(-static_cast<double>(scale) * share));
-  for_vectors(d, n, [&](auto io, int64_t j) HWY_ATTR {
+  for_vectors(d, n, [&](auto io, int64_t j) REGARD_VECTOR_LAMBDA {
     const V dx = hn::MulAdd(io.load(x + j), c, spread);
     io.store(dx, x + j);
     if (dbias) io.store(hn::Add(io.load(dbias + j), dx), dbias + j);

@@ -13,7 +13,8 @@ int64_t element_count(const Shape& shape) {
   int64_t count = 1;
   for (int64_t d : shape) {
     if (d < 0) throw ShapeError("[Tensor] negative dimension in " + shape_text(shape));
-    if (__builtin_mul_overflow(count, d, &count)) throw ShapeError("[Tensor] too large: " + shape_text(shape));
+    if (__builtin_mul_overflow(count, d, &count))
+      throw ShapeError("[Tensor] too large: " + shape_text(shape));
   }
   return count;
 }
@@ -28,9 +29,12 @@ void convert(const Tensor& from, Tensor& to) {
 
 const char* dtype_name(DType dtype) {
   switch (dtype) {
-    case DType::f32: return "f32";
-    case DType::f64: return "f64";
-    case DType::i32: return "i32";
+    case DType::f32:
+      return "f32";
+    case DType::f64:
+      return "f64";
+    case DType::i32:
+      return "i32";
   }
   return "unknown";
 }
@@ -65,7 +69,8 @@ template <class T>
 Tensor Tensor::from(Shape shape, std::span<const T> values) {
   Tensor t = empty(std::move(shape), dtype_of<T>());
   if (t.size_ != static_cast<int64_t>(values.size()))
-    throw ShapeError("[Tensor] " + std::to_string(values.size()) + " values for shape " + shape_text(t.shape_));
+    throw ShapeError("[Tensor] " + std::to_string(values.size()) + " values for shape " +
+                     shape_text(t.shape_));
   std::copy(values.begin(), values.end(), t.data<T>());
   return t;
 }
@@ -97,7 +102,8 @@ Tensor Tensor::reshaped(Shape shape) const {
 
 Tensor Tensor::row_range(int64_t begin, int64_t end) const {
   if (rank() < 1 || begin < 0 || begin > end || end > shape_[0])
-    throw ShapeError("[Tensor] rows " + std::to_string(begin) + ".." + std::to_string(end) + " of " + shape_text(shape_));
+    throw ShapeError("[Tensor] rows " + std::to_string(begin) + ".." + std::to_string(end) + " of " +
+                     shape_text(shape_));
   Tensor t = *this;
   const int64_t width = shape_[0] ? size_ / shape_[0] : 0;
   t.shape_[0] = end - begin;

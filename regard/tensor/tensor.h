@@ -22,19 +22,25 @@ enum class DType { f32, f64, i32 };
 template <class T>
 constexpr DType dtype_of();
 template <>
-constexpr DType dtype_of<float>() { return DType::f32; }
+constexpr DType dtype_of<float>() {
+  return DType::f32;
+}
 template <>
-constexpr DType dtype_of<double>() { return DType::f64; }
+constexpr DType dtype_of<double>() {
+  return DType::f64;
+}
 template <>
-constexpr DType dtype_of<int32_t>() { return DType::i32; }
+constexpr DType dtype_of<int32_t>() {
+  return DType::i32;
+}
 
 const char* dtype_name(DType dtype);  ///< "f32"
 int64_t dtype_size(DType dtype);      ///< bytes an element
 
 using Shape = std::vector<int64_t>;
 
-/// Copies share storage; storage is returned to the pool with the last handle. A tensor that an operation returned under
-/// a tape also knows its place on that tape (`node`), which only regard/autograd reads.
+/// Copies share storage; storage is returned to the pool with the last handle. A tensor that an operation
+/// returned under a tape also knows its place on that tape (`node`), which only regard/autograd reads.
 class Tensor {
  public:
   Tensor() = default;  ///< no tensor at all; defined() is false
@@ -65,7 +71,9 @@ class Tensor {
     return static_cast<T*>(data_);
   }
   template <class T>
-  std::span<T> values() const { return {data<T>(), static_cast<size_t>(size_)}; }
+  std::span<T> values() const {
+    return {data<T>(), static_cast<size_t>(size_)};
+  }
   /// As a matrix: all dimensions but the last are rows. A vector is one row.
   template <class T>
   MatrixView<T> as_matrix() const {
@@ -81,8 +89,8 @@ class Tensor {
   Tensor reshaped(Shape shape) const;
   /// The same storage, elements begin..end-1 of dimension 0. Not recorded on a tape.
   Tensor row_range(int64_t begin, int64_t end) const;
-  Tensor copy() const;             ///< own storage, no place on a tape
-  Tensor to(DType dtype) const;    ///< converted copy
+  Tensor copy() const;           ///< own storage, no place on a tape
+  Tensor to(DType dtype) const;  ///< converted copy
 
   const std::shared_ptr<autograd::Node>& node() const { return node_; }
   Tensor with_node(std::shared_ptr<autograd::Node> node) const;
@@ -98,7 +106,8 @@ class Tensor {
   std::shared_ptr<autograd::Node> node_;
 };
 
-/// Calls f with a value of the tensor's floating-point type: dispatch(x.dtype(), [&](auto zero) { using T = ...; }).
+/// Calls f with a value of the tensor's floating-point type: dispatch(x.dtype(), [&](auto zero) { using T =
+/// ...; }).
 template <class F>
 auto dispatch(DType dtype, F&& f) {
   if (dtype == DType::f32) return f(float{});

@@ -1,0 +1,32 @@
+# The front door: `make` lists what there is.
+TO ?= fr
+MINUTES ?= 5
+JOBS ?= 2
+export TO MINUTES JOBS
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all format install-dependencies compare clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## train a translator on Debian's catalogues for five minutes and show it (TO=de, MINUTES=15)
+	@scripts/demo
+
+test: ## everything that has to pass before a change is merged
+	@scripts/test
+
+test-all: ## make test, then the clang build, clang-tidy and the slow tests
+	@scripts/test all
+
+format: ## format all C++ files
+	@git ls-files -z '*.h' '*.cc' | xargs -0 -r clang-format-14 -i
+
+install-dependencies: ## install what the build needs (Debian packages)
+	@scripts/install-dependencies build
+
+compare: ## PEERS=DIR: the same training here and in PyTorch, as ratios
+	@scripts/compare "$(PEERS)"
+
+clean: ## remove build and demo (downloads in .cache stay)
+	@rm -rf build demo
