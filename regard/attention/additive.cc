@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include "regard/attention/additive_f32.h"
 #include "regard/attention/additive_reference.h"
@@ -62,6 +63,17 @@ void check_operands(const AdditiveOperands<T>& o, const MatrixView<W>& weights) 
     longest = std::max(longest, o.offsets[s + 1] - o.offsets[s]);
   }
   check("weights", weights, R, std::max(longest, weights.columns), "R, at least the longest S");
+}
+
+/// Whether two rows look at the same sentence, so that they add to the same gradients.
+template <class T>
+bool sentences_repeat(const AdditiveOperands<T>& o) {
+  std::vector<bool> seen(o.offsets.size());
+  for (const int32_t b : o.sentences) {
+    if (seen[static_cast<size_t>(b)]) return true;
+    seen[static_cast<size_t>(b)] = true;
+  }
+  return false;
 }
 
 template <class T>
@@ -138,6 +150,7 @@ void backward(const AdditiveOperands<T>& o, MatrixView<const T> weights, const A
   check("d_keys", g.d_keys, o.keys.rows, A, "S, A");
   if (g.d_values.data) check("d_values", g.d_values, o.values.rows, E, "S, E");
   // d_v is summed part by part, then over the parts in order: the same bits for every number of threads.
+  if (pool && sentences_repeat(o)) pool = nullptr;  // the same bits, without a race
   const int64_t parts = (R + kRowsPerPart - 1) / kRowsPerPart;
   AlignedBuffer<T> dv(parts * A);
   for_parts(R, pool, [&](int64_t p, int64_t first, int64_t last) {

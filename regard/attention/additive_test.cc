@@ -294,6 +294,21 @@ TEST(AdditiveThreads, AnyNumberGivesTheSameBits) {
   }
 }
 
+TEST(AdditiveThreads, RowsThatShareASentenceAreSafe) {
+  std::vector<int32_t> map;
+  for (int32_t i = 0; i < 40; ++i) map.push_back(i % 3);
+  Problem<float> expected({9, 0, 14}, map, 33, 21);
+  expected.forward();
+  Problem<float> p = expected;
+  expected.backward();
+  ThreadPool pool(2);
+  p.backward(&pool);
+  EXPECT_EQ(p.d_query.data, expected.d_query.data);
+  EXPECT_EQ(p.d_keys.data, expected.d_keys.data);
+  EXPECT_EQ(p.d_values.data, expected.d_values.data);
+  EXPECT_EQ(p.d_v, expected.d_v);
+}
+
 TEST(Additive, NanReachesTheContext) {
   on_every_target([] {
     Problem<float> p({9}, {}, 21, 30);

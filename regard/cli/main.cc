@@ -117,8 +117,9 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int
   std::string help = "; see regard --help";
   if (!verbs.empty()) help = "; see regard " + verbs.front()->get_name() + " --help";
   const std::string_view first = count > 1 ? arguments[1] : "";
-  if (verbs.empty() && first.empty()) return "which verb?" + help;
-  if (verbs.empty() && first.front() != '-') return "there is no verb '" + std::string(first) + "'" + help;
+  if (verbs.empty() && !first.empty() && first.front() != '-')
+    return "there is no verb '" + std::string(first) + "'" + help;
+  if (verbs.empty() && error.get_name() == "RequiredError") return "a verb is missing" + help;
   constexpr std::string_view kExtra = "INI was not able to parse ";
   const std::string_view message = error.what();
   if (message.starts_with(kExtra)) {

@@ -26,9 +26,10 @@ struct TerminalOptions {
 /// is cut into blocks of columns; words are shortened where they must be. Ends with a legend and a newline.
 std::string terminal_matrix(const AttentionMatrix& matrix, const TerminalOptions& options = {});
 
-/// One <svg> element that stands alone and may be put into HTML as it is. Cells carry the classes k0 to k32
-/// and the full words and the weight as <title>; with more than 4096 cells those that would be white are left
-/// out.
+/// One <svg> element that stands alone and may be put into HTML as it is. Cells carry the classes k0 to k32,
+/// and as <title> their words (at most 60 columns of each) and weight; the labels' <title> has 400 columns.
+/// With more than 4096 cells those that would be white are left out, and titles give positions, "target,
+/// source".
 std::string svg_matrix(const AttentionMatrix& matrix);
 
 /// The matrix as an HTML table (without a page around it) for those who read and do not see. With more than

@@ -125,6 +125,11 @@ TEST(SvgMatrix, LongWordsAreCutAndWholeInTheTitle) {
   EXPECT_EQ(count(svg, ">" + std::string(23, 'w') + "…<title>" + word + "</title>"), 2U);
 }
 
+TEST(SvgMatrix, AWordOfAMegabyteIsNotRepeated) {
+  const std::string word(1000000, 'w');
+  EXPECT_LT(svg_matrix({{word, word}, {word, word}, {1, 0, 0, 1}, word}).size(), 10000U);
+}
+
 TEST(SvgMatrix, NotANumberIsEmpty) {
   const std::string svg = svg_matrix({{"a", "b"}, {"x"}, {kNaN, 1}, ""});
   EXPECT_EQ(count(svg, "<title>x → "), 1U);

@@ -12,11 +12,13 @@
 namespace regard::pictures {
 namespace {
 
-constexpr int kLongestLabel = 24;    // columns
-constexpr int kLongestTitle = 90;    // columns
-constexpr size_t kManyCells = 4096;  // above: cells that would be white are left out
-constexpr double kAdvance = 0.62;    // em that a column takes, generous for sans-serif fonts
-constexpr double kSlant = 0.7071;    // source words stand at 45 degrees
+constexpr int kLongestLabel = 24;     // columns
+constexpr int kLongestTitle = 90;     // columns
+constexpr int kLongestTooltip = 400;  // columns; the full text of any real word
+constexpr int kLongestInCell = 60;    // columns; a word is repeated in each of its cells
+constexpr size_t kManyCells = 4096;   // above: cells that would be white are left out
+constexpr double kAdvance = 0.62;     // em that a column takes, generous for sans-serif fonts
+constexpr double kSlant = 0.7071;     // source words stand at 45 degrees
 constexpr double kMargin = 14;
 constexpr double kLegendHeight = 44;
 
@@ -30,6 +32,8 @@ struct Layout {
 double text_length(const std::string& text, double font) { return display_width(text) * kAdvance * font; }
 
 std::string label_text(const std::string& word) { return truncated(terminal_text(word), kLongestLabel); }
+
+std::string tooltip(const std::string& word, int columns) { return xml_escaped(truncated(word, columns)); }
 
 Layout layout_of(const AttentionMatrix& matrix) {
   const auto sources = static_cast<double>(matrix.source.size());
@@ -60,16 +64,16 @@ void append_labels(std::string& out, const AttentionMatrix& matrix, const Layout
   out += fmt::format("<g font-size=\"{:.1f}\" fill=\"currentColor\">\n", at.font);
   for (size_t s = 0; s < matrix.source.size(); ++s) {
     const double x = at.left + (static_cast<double>(s) + 0.5) * at.cell + 0.3 * at.font;
-    fmt::format_to(Sink(out),
-                   "<text transform=\"translate({:.1f} {:.1f}) rotate(-45)\">{}<title>{}</title></text>\n", x,
-                   at.top - 6, xml_escaped(label_text(matrix.source[s])), xml_escaped(matrix.source[s]));
+    fmt::format_to(
+        Sink(out), "<text transform=\"translate({:.1f} {:.1f}) rotate(-45)\">{}<title>{}</title></text>\n", x,
+        at.top - 6, xml_escaped(label_text(matrix.source[s])), tooltip(matrix.source[s], kLongestTooltip));
   }
   out += "</g>\n";
   out += fmt::format("<g font-size=\"{:.1f}\" fill=\"currentColor\" text-anchor=\"end\">\n", at.font);
   for (size_t t = 0; t < matrix.target.size(); ++t) {
     const double y = at.top + (static_cast<double>(t) + 0.5) * at.cell + 0.35 * at.font;
     fmt::format_to(Sink(out), "<text x=\"{:.1f}\" y=\"{:.1f}\">{}<title>{}</title></text>\n", at.left - 8, y,
-                   xml_escaped(label_text(matrix.target[t])), xml_escaped(matrix.target[t]));
+                   xml_escaped(label_text(matrix.target[t])), tooltip(matrix.target[t], kLongestTooltip));
   }
   out += "</g>\n";
 }
@@ -92,8 +96,9 @@ void append_cells(std::string& out, const AttentionMatrix& matrix, const Layout&
       if (many) {
         fmt::format_to(Sink(out), "<title>{}, {}: {:.3f}</title></rect>\n", t + 1, s + 1, weight);
       } else {
-        fmt::format_to(Sink(out), "<title>{} → {}: {:.3f}</title></rect>\n", xml_escaped(matrix.target[t]),
-                       xml_escaped(matrix.source[s]), weight);
+        fmt::format_to(Sink(out), "<title>{} → {}: {:.3f}</title></rect>\n",
+                       tooltip(matrix.target[t], kLongestInCell), tooltip(matrix.source[s], kLongestInCell),
+                       weight);
       }
     }
   }
@@ -137,7 +142,7 @@ std::string svg_matrix(const AttentionMatrix& matrix) {
       "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"system-ui, 'DejaVu Sans', 'Noto Sans CJK SC', "
       "sans-serif\">\n"
       "<title>{2}</title>\n<rect class=\"paper\" fill=\"#ffffff\" width=\"100%\" height=\"100%\"/>\n",
-      at.width, at.height, xml_escaped(title));
+      at.width, at.height, tooltip(title, kLongestTooltip));
   if (!matrix.title.empty()) {
     out += fmt::format(
         "<text x=\"{}\" y=\"{}\" font-size=\"15\" font-weight=\"600\" fill=\"currentColor\">{}</text>\n",

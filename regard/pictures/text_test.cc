@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "regard/pictures/colour.h"
+#include "regard/pictures/page.h"
 
 namespace regard::pictures {
 namespace {
@@ -63,6 +64,27 @@ TEST(PictureColour, ScaleRunsFromWhiteToBlueInEvenSteps) {
 TEST(PictureColour, ContrastIsWcags) {
   EXPECT_NEAR(contrast({0, 0, 0}, {255, 255, 255}), 21, 1e-9);
   EXPECT_NEAR(contrast({0x76, 0x76, 0x76}, {255, 255, 255}), 4.54, 0.01);
+}
+
+/// The colour of `--name` in the page's `which`-th rule (0 light, 1 dark).
+Rgb page_colour(const std::string& page, const std::string& name, int which) {
+  size_t at = page.find("--" + name + ": #");
+  if (which == 1) at = page.find("--" + name + ": #", at + 1);
+  const auto value = std::stoul(page.substr(at + name.size() + 5, 6), nullptr, 16);
+  return {static_cast<uint8_t>(value >> 16), static_cast<uint8_t>(value >> 8), static_cast<uint8_t>(value)};
+}
+
+TEST(PictureColour, PageTextIsAa) {
+  const std::string page = html_page("t", "");
+  for (const int which : {0, 1}) {
+    for (const char* ink : {"ink", "soft"}) {
+      for (const char* paper : {"paper", "band"}) {
+        EXPECT_GE(contrast(page_colour(page, ink, which), page_colour(page, paper, which)), 4.5)
+            << ink << paper << which;
+      }
+    }
+  }
+  EXPECT_EQ(hex(page_colour(page, "paper", 1)), hex(dark_scale(0)));
 }
 
 TEST(PictureColour, Levels) {

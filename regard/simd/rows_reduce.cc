@@ -140,12 +140,19 @@ HWY_INLINE double exp_sum(const float* x, float* y, int64_t n, float m) {
 }
 
 HWY_INLINE double plain_sum(const float* x, int64_t n) {
+  const auto N = static_cast<int64_t>(hn::Lanes(d));
   double total = 0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
-    V s = hn::Zero(d);
-    for_vectors(d, std::min(kBlock, n - begin),
-                [&](auto io, int64_t k) REGARD_VECTOR_LAMBDA { s = hn::Add(s, io.load(x + begin + k)); });
-    total += static_cast<double>(sum(d, s));
+    const int64_t end = std::min(begin + kBlock, n);
+    V s0 = hn::Zero(d), s1 = s0;
+    int64_t i = begin;
+    for (; i + 2 * N <= end; i += 2 * N) {
+      s0 = hn::Add(s0, hn::LoadU(d, x + i));
+      s1 = hn::Add(s1, hn::LoadU(d, x + i + N));
+    }
+    for_vectors(d, end - i,
+                [&](auto io, int64_t k) REGARD_VECTOR_LAMBDA { s0 = hn::Add(s0, io.load(x + i + k)); });
+    total += static_cast<double>(sum(d, hn::Add(s0, s1)));
   }
   return total;
 }

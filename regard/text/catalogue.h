@@ -32,8 +32,8 @@ struct Catalogue {
 /// for a msgstr[N] that the header's nplurals does not allow.
 Catalogue parse_po(std::string_view bytes, const std::string& name);
 
-/// Reads a MO file of either byte order. Every offset is checked: throws DataError, never reads outside
-/// `bytes`.
+/// Reads a MO file of either byte order. Strings that depend on the system (<PRIu64>, in a table of their own
+/// since revision 0.1) are left out. Every offset is checked: throws DataError, never reads outside `bytes`.
 Catalogue parse_mo(std::string_view bytes, const std::string& name);
 
 /// The translated, not fuzzy messages. The singular goes with the first form, the plural with each other form

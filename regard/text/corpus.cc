@@ -71,13 +71,21 @@ std::unordered_map<std::string, Part> parts_of(const std::vector<Pair>& kept, co
 
 void write_part(const std::vector<Pair>& pairs, const std::filesystem::path& folder, const std::string& part,
                 const std::string& source_language, const std::string& target_language) {
+  const auto source_file = folder / (part + "." + source_language);
+  const auto target_file = folder / (part + "." + target_language);
+  if (pairs.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove(source_file, ignored);
+    std::filesystem::remove(target_file, ignored);
+    return;
+  }
   std::string sources, targets;
   for (const Pair& pair : pairs) {
     sources += pair.source + '\n';
     targets += pair.target + '\n';
   }
-  write_file_atomically(folder / (part + "." + source_language), sources);
-  write_file_atomically(folder / (part + "." + target_language), targets);
+  write_file_atomically(source_file, sources);
+  write_file_atomically(target_file, targets);
 }
 
 }  // namespace
@@ -117,9 +125,12 @@ void write_corpus(const Corpus& corpus, const std::filesystem::path& folder,
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw SystemError("cannot create " + folder.string(), error.value());
-  write_part(corpus.train, folder, "train", source_language, target_language);
-  if (!corpus.dev.empty()) write_part(corpus.dev, folder, "dev", source_language, target_language);
-  if (!corpus.test.empty()) write_part(corpus.test, folder, "test", source_language, target_language);
+  const auto write = [&](const std::vector<Pair>& pairs, const std::string& part) {
+    write_part(pairs, folder, part, source_language, target_language);
+  };
+  write(corpus.train, "train");
+  write(corpus.dev, "dev");
+  write(corpus.test, "test");
 }
 
 }  // namespace regard::text

@@ -67,6 +67,9 @@ TEST(Corpus, WritesLineFiles) {
   EXPECT_EQ(read_parallel(folder / "x/y/train.en", folder / "x/y/train.fr").size(), 2u);
   EXPECT_EQ(read_lines(folder / "x/y/dev.en").at(0), corpus.dev[0].source);
   EXPECT_FALSE(std::filesystem::exists(folder / "x/y/test.en"));
+  write_corpus(build_corpus(pairs, {}), folder / "x/y", "en", "fr");
+  EXPECT_FALSE(std::filesystem::exists(folder / "x/y/dev.en"));
+  EXPECT_EQ(read_lines(folder / "x/y/train.fr").size(), 3u);
   EXPECT_THROW(write_corpus(corpus, folder / "x", "en", "en"), UsageError);
   EXPECT_THROW(write_corpus(corpus, folder / "x", "../en", "fr"), UsageError);
   EXPECT_THROW(write_corpus(corpus, folder / "x/y/train.en", "en", "fr"), SystemError);

@@ -155,6 +155,13 @@ TEST(Vocabulary, TrainsOnVeryLittle) {
   EXPECT_EQ(vocabulary->decode(vocabulary->encode("a b c")), "a b c");
 }
 
+TEST(Vocabulary, ALineOfAMegabyte) {
+  std::string line(1 << 20, 'x');
+  for (size_t i = 7; i < line.size(); i += 11) line[i] = ' ';
+  const auto vocabulary = train_vocabulary(std::vector<std::string>{line, "a b"}, {.size = 300});
+  EXPECT_EQ(vocabulary->decode(vocabulary->encode(line)), line);
+}
+
 TEST(Vocabulary, RefusesBadInput) {
   const std::vector<std::string> nothing = {"", "  "};
   EXPECT_THROW(train_vocabulary(nothing, {}), DataError);
