@@ -46,11 +46,11 @@ function(regard_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE regard_options regard_test_support ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE REGARD_SHARED_DIR="${REGARD_SHARED_DIR}" REGARD_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  gtest_discover_tests(${name} TEST_FILTER "-Slow*:*Thread*" DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(${name} TEST_FILTER "-*Slow*:*Thread*" DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS quick TIMEOUT 300)
-  gtest_discover_tests(${name} TEST_FILTER "*Thread*-Slow*" TEST_SUFFIX " " DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(${name} TEST_FILTER "*Thread*-*Slow*" TEST_SUFFIX " " DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "quick;threads" TIMEOUT 300)
-  gtest_discover_tests(${name} TEST_FILTER "Slow*" TEST_SUFFIX "  " DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(${name} TEST_FILTER "*Slow*" TEST_SUFFIX "  " DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS slow TIMEOUT 1200)
 endfunction()
 
