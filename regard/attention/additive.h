@@ -11,15 +11,15 @@
 
 namespace regard::attention {
 
-/// Operands of additive attention over ragged sources. Sentence b's keys and values are rows offsets[b]..offsets[b+1]
-/// of `keys` and `values`. Row i of `query` looks at sentence sentences[i] (empty: sentence i).
-/// A sentence of length 0 gives weights and context 0.
+/// Operands of additive attention over ragged sources. Sentence b's keys and values are rows
+/// offsets[b]..offsets[b+1] of `keys` and `values`. Row i of `query` looks at sentence sentences[i] (empty:
+/// sentence i). A sentence of length 0 gives weights and context 0.
 template <class T>
 struct AdditiveOperands {
-  MatrixView<const T> query;   ///< [R, A]
-  MatrixView<const T> keys;    ///< [sum S_b, A]
-  MatrixView<const T> values;  ///< [sum S_b, E]
-  const T* v = nullptr;        ///< [A]
+  MatrixView<const T> query;             ///< [R, A]
+  MatrixView<const T> keys;              ///< [sum S_b, A]
+  MatrixView<const T> values;            ///< [sum S_b, E]
+  const T* v = nullptr;                  ///< [A]
   std::span<const int64_t> offsets;      ///< [B + 1]
   std::span<const int32_t> sentences{};  ///< [R] or empty
 };
@@ -27,14 +27,14 @@ struct AdditiveOperands {
 /// weights [R, >= longest S] (row i: its sentence's S_b entries are written, no others), context [R, E].
 /// All views have column_stride 1. The result of a row depends on that row's operands alone, to the bit.
 /// With a pool the rows are shared out in fixed parts. Throws ShapeError.
-void additive_forward(const AdditiveOperands<float>& operands, MatrixView<float> weights, MatrixView<float> context,
-                      ThreadPool* pool = nullptr);
+void additive_forward(const AdditiveOperands<float>& operands, MatrixView<float> weights,
+                      MatrixView<float> context, ThreadPool* pool = nullptr);
 void additive_forward(const AdditiveOperands<double>& operands, MatrixView<double> weights,
                       MatrixView<double> context, ThreadPool* pool = nullptr);
 
-/// Gradients. `d_context` [R, E] and, unless its data is null, `d_weights` come in; d_query [R, A] is written;
-/// d_keys [sum S, A] and d_v [A] are added to; d_values [sum S, E] is added to unless its data is null (a decoder over
-/// many steps adds it for all steps at once: alpha' dC). tanh is recomputed, not kept.
+/// Gradients. `d_context` [R, E] and, unless its data is null, `d_weights` come in; d_query [R, A] is
+/// written; d_keys [sum S, A] and d_v [A] are added to; d_values [sum S, E] is added to unless its data is
+/// null (a decoder over many steps adds it for all steps at once: alpha' dC). tanh is recomputed, not kept.
 /// REQUIRES for a pool: no two rows look at the same sentence.
 template <class T>
 struct AdditiveGradients {

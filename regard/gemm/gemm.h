@@ -1,8 +1,9 @@
 #pragma once
 // Matrix products. C = A B (+ bias) or C += A B (+ bias), f32 and f64, any strides of A and B.
 //
-// Bits: every element of C is the same whatever the number of rows, the layout of A and B, and whether B was packed
-// before: one chain of fused multiply-adds over k in blocks of fixed length, the blocks added in order.
+// Bits: every element of C is the same whatever the number of rows, the layout of A and B, and whether B was
+// packed before: one chain of fused multiply-adds over k in blocks of fixed length, the blocks added in
+// order.
 
 #include <cstdint>
 #include <span>
@@ -14,18 +15,19 @@ namespace regard::gemm {
 
 template <class T>
 struct Epilogue {
-  bool accumulate = false;     ///< C += instead of C =
-  const T* bias = nullptr;     ///< [N], added to every row of the result
+  bool accumulate = false;  ///< C += instead of C =
+  const T* bias = nullptr;  ///< [N], added to every row of the result
 };
 
-/// C [M, N] (+)= A [M, K] B [K, N] + bias.  C has column_stride 1.  K = 0 gives bias (or C unchanged when accumulating).
-/// Single-threaded, safe from several threads.  Throws ShapeError if the shapes differ.
-void multiply(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c, Epilogue<float> epilogue = {});
+/// C [M, N] (+)= A [M, K] B [K, N] + bias.  C has column_stride 1.  K = 0 gives bias (or C unchanged when
+/// accumulating). Single-threaded, safe from several threads.  Throws ShapeError if the shapes differ.
+void multiply(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c,
+              Epilogue<float> epilogue = {});
 void multiply(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> c,
               Epilogue<double> epilogue = {});
 
-/// A right-hand operand B [K, N] in the kernel's own order, for products that use it often (a recurrence's weights).
-/// Several matrices with the same K can be packed side by side, as columns.
+/// A right-hand operand B [K, N] in the kernel's own order, for products that use it often (a recurrence's
+/// weights). Several matrices with the same K can be packed side by side, as columns.
 template <class T>
 class Packed {
  public:
@@ -44,7 +46,8 @@ class Packed {
   int64_t rows_ = 0, columns_ = 0;
 };
 
-void multiply(MatrixView<const float> a, const Packed<float>& b, MatrixView<float> c, Epilogue<float> epilogue = {});
+void multiply(MatrixView<const float> a, const Packed<float>& b, MatrixView<float> c,
+              Epilogue<float> epilogue = {});
 void multiply(MatrixView<const double> a, const Packed<double>& b, MatrixView<double> c,
               Epilogue<double> epilogue = {});
 

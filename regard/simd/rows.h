@@ -1,46 +1,50 @@
 #pragma once
-// Kernels over one row of numbers, f32 (Highway, dynamic dispatch) and f64 (scalar, accurate). Each has a scalar twin in
-// regard/simd/scalar.h that reads like the formula and is what the tests compare with. Rows may be unaligned; n may be 0.
-// Unless said, input and output may be the same memory. An element's value never depends on its position or on n.
+// Kernels over one row of numbers, f32 (Highway, dynamic dispatch) and f64 (scalar, accurate). Each has a
+// scalar twin in regard/simd/scalar.h that reads like the formula and is what the tests compare with. Rows
+// may be unaligned; n may be 0. Unless said, input and output may be the same memory. An element's value
+// never depends on its position or on n.
 
 #include <cstdint>
 
 namespace regard::simd {
 
-// --- elementwise ---------------------------------------------------------------------------------------------------
-void exp(const float* x, float* y, int64_t n);                  ///< at most 1.5 ulp; below -87.33 exactly 0
+// --- elementwise
+// ---------------------------------------------------------------------------------------------------
+void exp(const float* x, float* y, int64_t n);  ///< at most 1.5 ulp; below -87.33 exactly 0
 void exp(const double* x, double* y, int64_t n);
-void tanh(const float* x, float* y, int64_t n);                 ///< |error| <= 4e-7; +-1 at infinity, NaN stays NaN
+void tanh(const float* x, float* y, int64_t n);  ///< |error| <= 4e-7; +-1 at infinity, NaN stays NaN
 void tanh(const double* x, double* y, int64_t n);
-void sigmoid(const float* x, float* y, int64_t n);              ///< |error| <= 4e-7
+void sigmoid(const float* x, float* y, int64_t n);  ///< |error| <= 4e-7
 void sigmoid(const double* x, double* y, int64_t n);
 void add(const float* a, const float* b, float* y, int64_t n);  ///< y = a + b
 void add(const double* a, const double* b, double* y, int64_t n);
-void multiply(const float* a, const float* b, float* y, int64_t n);      ///< y = a b
+void multiply(const float* a, const float* b, float* y, int64_t n);  ///< y = a b
 void multiply(const double* a, const double* b, double* y, int64_t n);
 void multiply_add(const float* a, const float* b, float* y, int64_t n);  ///< y += a b
 void multiply_add(const double* a, const double* b, double* y, int64_t n);
-void axpy(float alpha, const float* x, float* y, int64_t n);    ///< y += alpha x
+void axpy(float alpha, const float* x, float* y, int64_t n);  ///< y += alpha x
 void axpy(double alpha, const double* x, double* y, int64_t n);
-void scale(float alpha, const float* x, float* y, int64_t n);   ///< y = alpha x
+void scale(float alpha, const float* x, float* y, int64_t n);  ///< y = alpha x
 void scale(double alpha, const double* x, double* y, int64_t n);
 void tanh_backward(const float* y, const float* dy, float* dx, int64_t n);  ///< dx = dy (1 - y^2)
 void tanh_backward(const double* y, const double* dy, double* dx, int64_t n);
 
-// --- reductions ----------------------------------------------------------------------------------------------------
+// --- reductions
+// ----------------------------------------------------------------------------------------------------
 float dot(const float* a, const float* b, int64_t n);
 double dot(const double* a, const double* b, int64_t n);
-double sum_of_squares(const float* x, int64_t n);               ///< accumulated in f64
+double sum_of_squares(const float* x, int64_t n);  ///< accumulated in f64
 double sum_of_squares(const double* x, int64_t n);
-float largest(const float* x, int64_t n);                       ///< -infinity for n = 0; NaN if any is NaN
+float largest(const float* x, int64_t n);  ///< -infinity for n = 0; NaN if any is NaN
 double largest(const double* x, int64_t n);
-int64_t arg_max(const float* x, int64_t n);                     ///< the lowest index of the largest; -1 for n = 0
+int64_t arg_max(const float* x, int64_t n);  ///< the lowest index of the largest; -1 for n = 0
 int64_t arg_max(const double* x, int64_t n);
 /// y += sum over rows of x [rows, n] with `row_stride`; rows are added in order.
 void add_column_sums(const float* x, int64_t rows, int64_t row_stride, float* y, int64_t n);
 void add_column_sums(const double* x, int64_t rows, int64_t row_stride, double* y, int64_t n);
 
-// --- softmax -------------------------------------------------------------------------------------------------------
+// --- softmax
+// -------------------------------------------------------------------------------------------------------
 /// y = softmax(x), returns log-sum-exp. All -infinity: y = 0, returns -infinity. NaN or +infinity: y is NaN.
 float softmax(const float* x, float* y, int64_t n);
 double softmax(const double* x, double* y, int64_t n);
@@ -51,32 +55,37 @@ void softmax_backward(const float* y, const float* dy, float* dx, int64_t n);
 void softmax_backward(const double* y, const double* dy, double* dx, int64_t n);
 
 /// Cross-entropy of one row of logits with label smoothing e spread over all n entries:
-///   loss = lse(x) - (1 - e) x_target - e / n sum_j x_j         (Szegedy et al. 2016, arXiv:1512.00567, section 7)
-/// Returns the loss and replaces x by scale * d loss / d x = scale * (softmax(x) - (1 - e) [j = target] - e / n),
-/// which is also added to dbias [n] unless dbias is null.
+///   loss = lse(x) - (1 - e) x_target - e / n sum_j x_j         (Szegedy et al. 2016, arXiv:1512.00567,
+///   section 7)
+/// Returns the loss and replaces x by scale * d loss / d x = scale * (softmax(x) - (1 - e) [j = target] - e /
+/// n), which is also added to dbias [n] unless dbias is null.
 double cross_entropy(float* x, int64_t n, int64_t target, double smoothing, float scale, float* dbias);
 double cross_entropy(double* x, int64_t n, int64_t target, double smoothing, double scale, double* dbias);
 
-// --- gates of recurrent cells ----------------------------------------------------------------------------------------
+// --- gates of recurrent cells
+// ----------------------------------------------------------------------------------------
 /// A GRU that resets after the product (cuDNN's and PyTorch's form), one row of width n:
-///   r = sigmoid(xr + hr)   z = sigmoid(xz + hz)   q = hn + bn   n~ = tanh(xn + r q)   h = (1 - z) n~ + z h_prev
-/// x holds [xr | xz | xn]: the input's projection with all biases but bn, given as the sum of `x` and, if not null, `x2`.
-/// gh holds [hr | hz | hn] = W_hh h_prev, no bias. Writes gates [r | z | n~ | q] (4 n) for backward (null: not kept) and h.
+///   r = sigmoid(xr + hr)   z = sigmoid(xz + hz)   q = hn + bn   n~ = tanh(xn + r q)   h = (1 - z) n~ + z
+///   h_prev
+/// x holds [xr | xz | xn]: the input's projection with all biases but bn, given as the sum of `x` and, if not
+/// null, `x2`. gh holds [hr | hz | hn] = W_hh h_prev, no bias. Writes gates [r | z | n~ | q] (4 n) for
+/// backward (null: not kept) and h.
 struct GruForward {
   const float* x;
-  const float* x2;      // may be null
+  const float* x2;  // may be null
   const float* gh;
-  const float* bn;      // [n]
+  const float* bn;  // [n]
   const float* h_prev;
-  float* gates;         // [4 n], may be null; may be the memory of x2 or gh only if that has room for 4 n
+  float* gates;  // [4 n], may be null; may be the memory of x2 or gh only if that has room for 4 n
   float* h;
 };
 void gru_forward(const GruForward& row, int64_t n);
-/// Backward of it. dh is the gradient of h as the sum of `dh` and `carry`. Writes dx [dr | dz | dn~] (3 n; may be null),
-/// adds the same to dx_sum (may be null), writes dgh [dr | dz | dn~ r] (3 n), and carry = dh z (the direct part of
-/// d h_prev; the caller adds W_hh' dgh). The gradient of bn is the column sum of dgh's last part. dgh may be `gates`.
+/// Backward of it. dh is the gradient of h as the sum of `dh` and `carry`. Writes dx [dr | dz | dn~] (3 n;
+/// may be null), adds the same to dx_sum (may be null), writes dgh [dr | dz | dn~ r] (3 n), and carry = dh z
+/// (the direct part of d h_prev; the caller adds W_hh' dgh). The gradient of bn is the column sum of dgh's
+/// last part. dgh may be `gates`.
 struct GruBackward {
-  const float* gates;   // [4 n]
+  const float* gates;  // [4 n]
   const float* h_prev;
   const float* dh;
   float* carry;
@@ -96,7 +105,8 @@ struct GruBackwardF64 {
 };
 void gru_backward(const GruBackwardF64& row, int64_t n);
 
-// --- optimiser -----------------------------------------------------------------------------------------------------
+// --- optimiser
+// -----------------------------------------------------------------------------------------------------
 /// Adam (Kingma and Ba 2015, algorithm 1) with decoupled decay (Loshchilov and Hutter 2019) over n elements:
 ///   g = gradient_scale g;  m += (1 - b1)(g - m);  v = b2 v + (1 - b2) g^2
 ///   w -= rate (m correction1 / (sqrt(v correction2) + epsilon) + decay w),   correction_i = 1 / (1 - b_i^t)

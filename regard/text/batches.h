@@ -17,7 +17,9 @@ class Sentences {
   std::span<const int32_t> operator[](int64_t i) const {
     return {ids_.data() + offsets_[static_cast<size_t>(i)], static_cast<size_t>(length(i))};
   }
-  int64_t length(int64_t i) const { return offsets_[static_cast<size_t>(i) + 1] - offsets_[static_cast<size_t>(i)]; }
+  int64_t length(int64_t i) const {
+    return offsets_[static_cast<size_t>(i) + 1] - offsets_[static_cast<size_t>(i)];
+  }
   int64_t tokens() const { return static_cast<int64_t>(ids_.size()); }
   void push_back(std::span<const int32_t> ids);
 
@@ -26,18 +28,20 @@ class Sentences {
   std::vector<int64_t> offsets_{0};
 };
 
-/// Encodes lines, each cut to at most `longest` numbers after its end symbol was added (so a long line loses its end,
-/// symbol included, as the measured peers do it).
+/// Encodes lines, each cut to at most `longest` numbers after its end symbol was added (so a long line loses
+/// its end, symbol included, as the measured peers do it).
 Sentences encode_lines(const Vocabulary& vocabulary, std::span<const std::string> lines, int64_t longest);
 
 struct BatchOptions {
-  int64_t tokens = 3000;     ///< a batch's sentences times its longest side, at most (one sentence may exceed it)
-  int64_t pool = 20'000;     ///< sentences that are sorted together by (target length, source length)
+  int64_t tokens =
+      3000;  ///< a batch's sentences times its longest side, at most (one sentence may exceed it)
+  int64_t pool = 20'000;  ///< sentences that are sorted together by (target length, source length)
 };
 
-/// The batches of one epoch as lists of sentence numbers, a function of (lengths, options, seed, epoch) only: sentences are
-/// shuffled, cut into pools, sorted within a pool, filled up to the budget; batches of a pool are shuffled.
-/// `shuffled` = false keeps sentences in order of pools and batches in order of length: for evaluation.
+/// The batches of one epoch as lists of sentence numbers, a function of (lengths, options, seed, epoch) only:
+/// sentences are shuffled, cut into pools, sorted within a pool, filled up to the budget; batches of a pool
+/// are shuffled. `shuffled` = false keeps sentences in order of pools and batches in order of length: for
+/// evaluation.
 std::vector<std::vector<int64_t>> make_batches(const Sentences& source, const Sentences& target,
                                                const BatchOptions& options, uint64_t seed, uint64_t epoch,
                                                bool shuffled = true);
