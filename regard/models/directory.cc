@@ -71,7 +71,7 @@ void write_vocabularies(ModelDirectory& directory, const text::Vocabulary& sourc
 void write_weights(ModelDirectory& directory, std::span<const nn::Parameter> weights) {
   std::vector<NamedTensor> tensors;
   for (const auto& weight : weights) tensors.push_back({weight.name, weight.value});
-  directory.write("model.safetensors", serialise_safetensors(tensors, {{"format", "regard"}}));
+  directory.write("model.safetensors", safetensors_content(tensors, {{"format", "regard"}}));
 }
 
 TrainedModel load_model(const std::filesystem::path& path) {

@@ -231,7 +231,7 @@ class Session {
                                    {"has_best", p.has_best}};
     guarded([&] {
       write_checked(directory_.path(kState),
-                    serialise_safetensors(tensors, {{"progress", boost::json::serialize(json)}}));
+                    safetensors_content(tensors, {{"progress", boost::json::serialize(json)}}));
     });
   }
 
