@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "regard/autograd/frozen_weights.h"
 #include "regard/autograd/registry.h"
 #include "regard/autograd/samples.h"
 #include "regard/base/random.h"
@@ -77,8 +78,11 @@ Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b) {
   return dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     Tensor y = Tensor::empty({x.rows(), W.dim(0)}, x.dtype());
-    gemm::multiply(x.as_matrix<T>(), W.as_matrix<T>().transposed(), y.as_matrix<T>(),
-                   {.bias = b.defined() ? b.data<T>() : nullptr});
+    const T* const bias = b.defined() ? b.data<T>() : nullptr;
+    if (const auto* packed = FrozenWeights::packed_transpose<T>(W))
+      gemm::multiply(x.as_matrix<T>(), *packed, y.as_matrix<T>(), {.bias = bias});
+    else
+      gemm::multiply(x.as_matrix<T>(), W.as_matrix<T>().transposed(), y.as_matrix<T>(), {.bias = bias});
     const NodePointer nx = input(x), nW = input(W), nb = input(b);
     if (!nx && !nW && !nb) return y;
     return record(kLinear, y, [=](const Tensor& dy) { linear_backward<T>(x, W, nx, nW, nb, dy); });
@@ -334,23 +338,29 @@ Tensor maxout(const Tensor& x) {
 }
 
 const Operation kDropout("dropout", [] {
-  return std::vector{sample("p = 0.3", {{5, 4}}, [](auto in) { return dropout(in[0], 0.3, 7); })};
+  return std::vector{sample("p = 0.3", {{3, 5}}, [](auto in) {
+    return dropout(in[0], 0.3, std::vector<uint64_t>{7, 8, 9});
+  })};
 });
-Tensor dropout(const Tensor& x, double p, uint64_t key) {
+Tensor dropout(const Tensor& x, double p, std::span<const uint64_t> row_keys) {
   if (!(p >= 0 && p < 1))
     throw UsageError("dropout " + std::to_string(p) + ", expected a number from 0 to below 1");
+  if (static_cast<int64_t>(row_keys.size()) != x.rows())
+    throw ShapeError("[dropout] " + std::to_string(row_keys.size()) + " keys for x " + shape_text(x.shape()));
   if (p == 0) return x;
   const auto threshold = static_cast<uint32_t>(p * 0x1p32);
   Tensor mask = Tensor::empty(x.shape(), x.dtype());
   dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    T* m = mask.data<T>();
-    for (int64_t i = 0; i < mask.size(); i += 4) {
-      const auto block = static_cast<uint64_t>(i) / 4;
-      const auto words = philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0},
-                                {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)});
-      for (int64_t k = 0; k < 4 && i + k < mask.size(); ++k)
-        m[i + k] = words[static_cast<size_t>(k)] < threshold ? T{0} : static_cast<T>(1 / (1 - p));
+    const auto rows = mask.as_matrix<T>();
+    for (int64_t r = 0; r < rows.rows; ++r) {
+      const uint64_t key = row_keys[static_cast<size_t>(r)];
+      for (int64_t i = 0; i < rows.columns; i += 4) {
+        const auto words = philox({static_cast<uint32_t>(i / 4), 0, 0, 0},
+                                  {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)});
+        for (int64_t k = 0; k < std::min<int64_t>(4, rows.columns - i); ++k)
+          rows.row(r)[i + k] = words[static_cast<size_t>(k)] < threshold ? T{0} : static_cast<T>(1 / (1 - p));
+      }
     }
   });
   return multiply(x, mask);

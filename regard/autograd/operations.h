@@ -34,8 +34,9 @@ Tensor concat_rows(std::span<const Tensor> parts);
 Tensor rows(const Tensor& x, std::span<const int32_t> ids);
 /// max(x_{2k}, x_{2k+1}): [R, 2 N] -> [R, N].  Goodfellow et al. 2013, arXiv:1302.4389. Ties go to the first.
 Tensor maxout(const Tensor& x);
-/// x * m / (1 - p) with m_i in {0, 1}, drawn from (key, i) alone.  p in [0, 1); p = 0 returns x.
-Tensor dropout(const Tensor& x, double p, uint64_t key);
+/// x * m / (1 - p) with m in {0, 1}, drawn from (the row's key, column) alone.  x [R, N], row_keys [R]; p in
+/// [0, 1), p = 0 returns x.  Srivastava et al. 2014.
+Tensor dropout(const Tensor& x, double p, std::span<const uint64_t> row_keys);
 /// The sum of all elements, as a scalar of shape [1].
 Tensor sum(const Tensor& x);
 

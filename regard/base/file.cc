@@ -75,13 +75,14 @@ void AtomicFile::commit() {
   const int descriptor = std::exchange(descriptor_, -1);
   if (::close(descriptor) != 0) fail("write");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("replace");
-  auto folder = path_.parent_path();
-  if (folder.empty()) folder = ".";
-  const int folder_descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder_descriptor >= 0) {
-    ::fsync(folder_descriptor);
-    ::close(folder_descriptor);
-  }
+  sync_directory(path_.parent_path());
+}
+
+void sync_directory(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
 }
 
 }  // namespace regard

@@ -34,4 +34,8 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+/// Makes renamings in a directory (empty: the current one) last through a crash. A system that cannot is no
+/// error.
+void sync_directory(const std::filesystem::path& path);
+
 }  // namespace regard

@@ -4,14 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
 #include <memory>
 
 #include "regard/base/error.h"
 #include "regard/cli/verb.h"
-#include "regard/text/readers.h"
+#include "regard/text/gather.h"
 #include "regard/text/toy_grammar.h"
 
 namespace regard::cli {
@@ -23,60 +22,6 @@ struct Options {
   int64_t toy = 0;
   text::CorpusOptions corpus;
 };
-
-void append(std::vector<text::Pair>& all, std::vector<text::Pair> more) {
-  std::move(more.begin(), more.end(), std::back_inserter(all));
-}
-
-/// A folder stands for the catalogues and TSV files in it, in the order of their paths.
-std::vector<std::filesystem::path> expanded(const std::vector<std::string>& names) {
-  std::vector<std::filesystem::path> paths;
-  for (const std::string& name : names) {
-    std::error_code error;
-    if (!std::filesystem::is_directory(name, error)) {
-      paths.emplace_back(name);
-      continue;
-    }
-    std::vector<std::filesystem::path> inside;
-    for (auto entry = std::filesystem::recursive_directory_iterator(name, error);
-         !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
-      if (text::format_of(entry->path()) != text::Format::automatic) inside.push_back(entry->path());
-    }
-    if (error) throw SystemError("cannot read " + name, error.value());
-    std::sort(inside.begin(), inside.end());
-    paths.insert(paths.end(), inside.begin(), inside.end());
-  }
-  return paths;
-}
-
-/// The language a plain file's name ends with: "fr" of news.fr and of news.fr.gz.
-std::string language_of(std::filesystem::path path) {
-  if (path.extension() == ".gz") path = path.stem();
-  const std::string extension = path.extension().string();
-  return extension.empty() ? "" : extension.substr(1);
-}
-
-std::vector<text::Pair> read_all(const Options& options) {
-  std::vector<text::Pair> pairs;
-  std::vector<std::filesystem::path> plain;
-  for (const auto& path : expanded(options.files)) {
-    if (text::format_of(path) == text::Format::automatic) {
-      plain.push_back(path);
-    } else {
-      append(pairs, text::read_pairs(path));
-    }
-  }
-  if (plain.size() % 2 != 0) {
-    throw UsageError("line files come in pairs, source before target; " + plain.back().string() +
-                     " is alone");
-  }
-  for (size_t i = 0; i < plain.size(); i += 2) {
-    const bool reversed = language_of(plain[i]) == options.to && language_of(plain[i + 1]) == options.from;
-    append(pairs, text::read_parallel(plain[reversed ? i + 1 : i], plain[reversed ? i : i + 1]));
-  }
-  if (options.toy > 0) append(pairs, text::toy_pairs(options.toy, options.corpus.seed));
-  return pairs;
-}
 
 void print(const text::Corpus& corpus, const Options& options) {
   fmt::print("{} distinct pairs: train {}, dev {}, test {} in {}\n", corpus.distinct(), corpus.train.size(),
@@ -113,7 +58,10 @@ void print_json(const text::Corpus& corpus, const Options& options) {
 void run(const Options& options, const Common& common) {
   if (options.files.empty() && options.toy == 0)
     throw UsageError("no files given; name some, or use --toy N");
-  const text::Corpus corpus = text::build_corpus(read_all(options), options.corpus);
+  std::vector<text::Pair> pairs = text::gather_pairs(options.files, options.from, options.to);
+  if (options.toy > 0)
+    for (auto& pair : text::toy_pairs(options.toy, options.corpus.seed)) pairs.push_back(std::move(pair));
+  const text::Corpus corpus = text::build_corpus(pairs, options.corpus);
   text::write_corpus(corpus, options.output, options.from, options.to);
   if (common.json) {
     print_json(corpus, options);

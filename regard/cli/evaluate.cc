@@ -1,4 +1,8 @@
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -7,12 +11,16 @@
 
 #include "regard/base/error.h"
 #include "regard/cli/verb.h"
+#include "regard/decoding/perplexity.h"
 #include "regard/evaluation/evaluate_files.h"
+#include "regard/models/directory.h"
+#include "regard/text/readers.h"
 
 namespace regard::cli {
 namespace {
 
 struct Options {
+  std::filesystem::path model, source, target;
   std::filesystem::path hypothesis;
   std::vector<std::filesystem::path> references;
   std::vector<std::string> metrics = {"bleu", "chrf"};
@@ -21,11 +29,35 @@ struct Options {
   std::filesystem::path gold;
 };
 
+/// How well a model predicts given translations.
+std::string perplexity(const Options& options, const Common& common) {
+  const models::TrainedModel model = models::load_model(options.model);
+  const auto lines = text::read_parallel_lines(options.source, options.target);
+  constexpr int64_t kWhole = int64_t{1} << 40;  // nothing is cut
+  const auto source = text::encode_lines(*model.source, lines.source, kWhole);
+  const auto target = text::encode_lines(*model.target, lines.target, kWhole);
+  if (target.tokens() == 0) throw DataError(options.target.string(), 0, "empty; there is nothing to predict");
+  ThreadPool pool(common.threads > 0 ? common.threads : available_processors());
+  const double nats = decoding::nats_per_token(*model.model, source, target, pool);
+  if (common.json)
+    return boost::json::serialize(boost::json::object{
+               {"perplexity", std::exp(nats)}, {"nats_per_token", nats}, {"tokens", target.tokens()}}) +
+           "\n";
+  return fmt::format("perplexity = {:.2f} ({:.4f} nats per token, {} tokens with end symbols)\n",
+                     std::exp(nats), nats, target.tokens());
+}
+
 std::string evaluate(const Options& options, const Common& common) {
-  if (options.alignment.empty() && options.hypothesis.empty()) {
-    throw UsageError("nothing to evaluate; give --hypothesis and --reference, or --alignment and --gold");
+  if (!options.model.empty() && options.source.empty())
+    throw UsageError("a model is evaluated on --source F and --target F");
+  if (options.alignment.empty() && options.hypothesis.empty() && options.model.empty()) {
+    throw UsageError(
+        "nothing to evaluate; give --hypothesis and --reference, --alignment and --gold, or DIR, --source "
+        "and "
+        "--target");
   }
   std::string text;
+  if (!options.model.empty()) text += perplexity(options, common);
   if (!options.hypothesis.empty()) {
     text += evaluation::evaluate_files(options.hypothesis, options.references,
                                        {.metrics = options.metrics,
@@ -42,8 +74,13 @@ std::string evaluate(const Options& options, const Common& common) {
 
 void add_evaluate(CLI::App& app, Common& common) {
   const auto options = std::make_shared<Options>();
-  CLI::App* verb =
-      app.add_subcommand("evaluate", "Scores of a translation: BLEU, chrF, accuracy; of links: AER");
+  CLI::App* verb = app.add_subcommand(
+      "evaluate", "Scores of a translation: BLEU, chrF, accuracy; of links: AER; of a model: perplexity");
+  CLI::Option* model = verb->add_option("model", options->model, "A model directory: perplexity of --target");
+  CLI::Option* source = verb->add_option("--source", options->source, "Source lines for the model");
+  CLI::Option* target = verb->add_option("--target", options->target, "Target lines for the model, as many");
+  source->needs(target)->needs(model);
+  target->needs(source);
   CLI::Option* hypothesis =
       verb->add_option("--hypothesis", options->hypothesis, "The translation, a line each");
   CLI::Option* reference = verb->add_option("--reference", options->references,
@@ -59,9 +96,9 @@ void add_evaluate(CLI::App& app, Common& common) {
       verb->add_option("--alignment", options->alignment, "Links in Pharaoh's form, 0-0 1-2, a line each");
   CLI::Option* gold =
       verb->add_option("--gold", options->gold, "The right links; 1?2 is one that is possible");
-  hypothesis->needs(reference)->excludes(alignment);
+  hypothesis->needs(reference)->excludes(alignment)->excludes(model);
   reference->needs(hypothesis);
-  alignment->needs(gold);
+  alignment->needs(gold)->excludes(model);
   gold->needs(alignment);
   verb->callback([options, &common] {
     const std::string text = evaluate(*options, common);

@@ -1,58 +1,83 @@
 // regard train: text in, a model directory out.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <boost/json.hpp>
 #include <iostream>
+#include <map>
 
 #include "regard/base/thread_pool.h"
 #include "regard/cli/progress.h"
 #include "regard/cli/signals.h"
 #include "regard/cli/verb.h"
-#include "regard/text/readers.h"
+#include "regard/models/registry.h"
+#include "regard/text/corpus.h"
+#include "regard/text/gather.h"
 #include "regard/training/session.h"
 
 namespace regard::cli {
 namespace {
 
+/// Held out of --data if nothing else is said.
+constexpr double kDevFraction = 0.05;
+constexpr int64_t kDevLines = 1000;
+
 struct TrainArguments {
   training::SessionOptions session;
-  std::string output, model = "bahdanau", vocabulary;
-  std::vector<std::string> source, target;
+  std::string output, vocabulary, from, to;
+  std::vector<std::filesystem::path> source, target;
+  std::vector<std::string> data;
   std::string dev_source, dev_target;
   double dev_fraction = 0;
+  std::map<std::string, CLI::Option*> model_options;  // by field
+  std::map<std::string, std::string> choices;         // values of fields that are one of several names
 };
 
-std::vector<std::string> read_all(const std::vector<std::string>& files) {
-  std::vector<std::string> lines;
-  for (const auto& file : files)
-    for (auto& line : text::read_lines(file)) lines.push_back(std::move(line));
+void take(const std::vector<text::Pair>& pairs, std::vector<std::string>& source,
+          std::vector<std::string>& target) {
+  for (const auto& pair : pairs) {
+    source.push_back(pair.source);
+    target.push_back(pair.target);
+  }
+}
+
+/// Pairs without duplicates, some held out by distinct source.
+training::Lines held_out(const std::vector<text::Pair>& pairs, const text::CorpusOptions& options) {
+  const text::Corpus corpus = text::build_corpus(pairs, options);
+  training::Lines lines;
+  take(corpus.train, lines.source, lines.target);
+  take(corpus.dev, lines.dev_source, lines.dev_target);
   return lines;
 }
 
-void require_equal(const std::vector<std::string>& source_files, size_t source,
-                   const std::vector<std::string>& target_files, size_t target) {
-  if (source != target)
-    throw DataError(
-        fmt::format("{} has {} lines and {} has {}; line-parallel files need as many lines on both sides",
-                    fmt::join(source_files, " + "), source, fmt::join(target_files, " + "), target));
-}
-
 training::Lines read_data(const TrainArguments& a) {
+  const bool has_dev = !a.dev_source.empty();
   training::Lines lines;
-  lines.source = read_all(a.source);
-  lines.target = read_all(a.target);
-  require_equal(a.source, lines.source.size(), a.target, lines.target.size());
-  if (!a.dev_source.empty()) {
-    lines.dev_source = text::read_lines(a.dev_source);
-    lines.dev_target = text::read_lines(a.dev_target);
-    require_equal({a.dev_source}, lines.dev_source.size(), {a.dev_target}, lines.dev_target.size());
-  } else if (a.dev_fraction > 0) {
-    const auto held = static_cast<size_t>(a.dev_fraction * static_cast<double>(lines.source.size()));
-    for (auto [all, dev] :
-         {std::pair(&lines.source, &lines.dev_source), std::pair(&lines.target, &lines.dev_target)}) {
-      dev->assign(all->end() - static_cast<std::ptrdiff_t>(held), all->end());
-      all->resize(all->size() - held);
+  if (!a.data.empty()) {
+    const auto pairs = text::gather_pairs(a.data, a.from, a.to);
+    text::CorpusOptions options{.seed = a.session.training.seed};
+    options.dev_fraction = has_dev ? 0 : a.dev_fraction;
+    if (!has_dev && a.dev_fraction == 0)
+      options.dev =
+          std::min(kDevLines, static_cast<int64_t>(kDevFraction * static_cast<double>(pairs.size())));
+    lines = held_out(pairs, options);
+  } else {
+    auto parallel = text::read_parallel_lines(a.source, a.target);
+    if (a.dev_fraction > 0 && !has_dev) {
+      std::vector<text::Pair> pairs;
+      for (size_t i = 0; i < parallel.source.size(); ++i)
+        pairs.push_back({std::move(parallel.source[i]), std::move(parallel.target[i]), "", 0});
+      lines = held_out(pairs, {.dev_fraction = a.dev_fraction, .seed = a.session.training.seed});
+    } else {
+      lines.source = std::move(parallel.source);
+      lines.target = std::move(parallel.target);
     }
+  }
+  if (has_dev) {
+    auto dev = text::read_parallel_lines(a.dev_source, a.dev_target);
+    lines.dev_source = std::move(dev.source);
+    lines.dev_target = std::move(dev.target);
   }
   return lines;
 }
@@ -69,42 +94,94 @@ class Watcher {
   Watcher(bool quiet, const training::TrainingOptions& options) : progress_(quiet), options_(options) {}
 
   void show(const training::Report& r) {
+    last_ = r;
     if (r.loss) loss_ = *r.loss;
     if (r.target_tokens_per_s) speed_ = *r.target_tokens_per_s;
-    if (first_seconds_ < 0) first_seconds_ = r.seconds;
+    if (first_seconds_ < 0) {
+      first_seconds_ = r.seconds;
+      first_step_ = r.step;
+    }
     std::string line = fmt::format("epoch {} step {} loss {:.3f} {:.0f} tokens/s rate {:.2e}", r.epoch + 1,
                                    r.step, loss_, speed_, r.learning_rate);
     double fraction = -1;
+    const double run = r.seconds - first_seconds_ + 1e-9;
     if (options_.minutes > 0) {
-      const double run = r.seconds - first_seconds_ + 1e-9;
       fraction = std::min(1.0, run / (options_.minutes * 60));
       line += " left " + duration(options_.minutes * 60 - run);
     } else if (options_.steps > 0) {
       fraction = static_cast<double>(r.step) / static_cast<double>(options_.steps);
+      if (r.step > first_step_)
+        line += " left " + duration(run / static_cast<double>(r.step - first_step_) *
+                                    static_cast<double>(options_.steps - r.step));
     }
+    if (r.dev_loss) dev_loss_ = *r.dev_loss;
     if (r.dev_loss) dev_ = fmt::format(" dev loss {:.3f}", *r.dev_loss);
     if (r.dev_bleu) dev_ += fmt::format(" BLEU {:.1f}", *r.dev_bleu);
     progress_.show(line + dev_, fraction);
   }
   void finish() { progress_.finish(); }
 
+  boost::json::object summary(training::Ending ending) const {
+    static const char* const kNames[] = {"finished", "out_of_time", "out_of_patience", "interrupted"};
+    boost::json::object json{{"ending", kNames[static_cast<int>(ending)]},
+                             {"step", last_.step},
+                             {"epoch", last_.epoch},
+                             {"loss", loss_},
+                             {"target_tokens_per_s", speed_},
+                             {"seconds", last_.seconds}};
+    if (!dev_.empty()) json["dev_loss"] = dev_loss_;
+    return json;
+  }
+
  private:
   Progress progress_;
   const training::TrainingOptions& options_;
-  double loss_ = 0, speed_ = 0, first_seconds_ = -1;
+  training::Report last_;
+  double loss_ = 0, speed_ = 0, dev_loss_ = 0, first_seconds_ = -1;
+  int64_t first_step_ = 0;
   std::string dev_;
 };
 
-void train(TrainArguments& a, const Common& common) {
-  if (a.model != "bahdanau") throw UsageError("--model " + a.model + " is not built yet; expected bahdanau");
+/// What is set must be read by the model.
+void check_model_options(TrainArguments& a) {
+  const models::ModelKind& kind = models::model_kind(a.session.model);
+  std::vector<std::string> read;
+  for (const char* name : kind.options) read.push_back(models::config_field(name).option());
+  for (const auto& [name, option] : a.model_options) {
+    if (option->count() == 0) continue;
+    const auto& field = models::config_field(name);
+    if (std::find(read.begin(), read.end(), field.option()) == read.end())
+      throw UsageError(fmt::format("{} says nothing to --model {}, which reads {}", field.option(), kind.name,
+                                   fmt::join(read, ", ")));
+    const auto* choice = std::get_if<models::ChoiceField>(&field.kind);
+    if (!choice) continue;
+    const auto found = std::find(choice->names.begin(), choice->names.end(), a.choices[name]);
+    choice->set(a.session.config, static_cast<int>(found - choice->names.begin()));
+  }
+}
+
+void check(const TrainArguments& a) {
   if (a.dev_source.empty() != a.dev_target.empty())
     throw UsageError("--dev-source and --dev-target go together");
+  if (a.source.empty() != a.target.empty()) throw UsageError("--source and --target go together");
+  if (a.source.empty() == a.data.empty())
+    throw UsageError("give either --source F and --target F, or --data F --from LANGUAGE --to LANGUAGE");
+  if (!a.data.empty() && (a.from.empty() || a.to.empty()))
+    throw UsageError("--data needs --from and --to, the languages of source and target");
+}
+
+void train(TrainArguments& a, const Common& common) {
+  check(a);
+  check_model_options(a);
   if (a.vocabulary == "characters") a.session.vocabulary.kind = text::VocabularyKind::characters;
   if (a.vocabulary == "words") a.session.vocabulary.kind = text::VocabularyKind::words;
   a.session.output = a.output;
   auto& t = a.session.training;
   if (t.steps <= 0 && t.epochs <= 0 && t.minutes <= 0) t.minutes = 5;
   const training::Lines lines = read_data(a);
+  if (!common.quiet)
+    std::cerr << fmt::format("{} pairs to train on, {} to develop with\n", lines.source.size(),
+                             lines.dev_source.size());
   ThreadPool pool(common.threads > 0 ? common.threads : available_processors());
   Watcher watcher(common.quiet, t);
   const Interruption interruption;
@@ -114,37 +191,45 @@ void train(TrainArguments& a, const Common& common) {
   hooks.warn = [](const std::string& message) { std::cerr << "regard: warning: " << message << "\n"; };
   const training::Ending ending = training::run_session(a.session, lines, hooks, pool);
   watcher.finish();
+  if (common.json) std::cout << boost::json::serialize(watcher.summary(ending)) << "\n";
+  if (ending == training::Ending::out_of_patience && !common.quiet)
+    std::cerr << fmt::format("stopped: {} evaluations without improvement\n", t.patience);
   if (ending != training::Ending::interrupted) return;
   std::cerr << "regard: interrupted; the state is saved. Go on with the same command and --resume\n";
   throw Interrupted{};
 }
 
-}  // namespace
+void add_data_options(CLI::App* verb, TrainArguments& a) {
+  verb->add_option("--source", a.source, "Source lines, one or more files")->group("Data");
+  verb->add_option("--target", a.target, "Target lines, as many")->group("Data");
+  verb->add_option("--data", a.data,
+                   "Instead: PO, MO and TSV files (also .gz), folders of them, line files in pairs")
+      ->group("Data");
+  verb->add_option("--from", a.from, "Source language of --data")->group("Data");
+  verb->add_option("--to", a.to, "Target language of --data")->group("Data");
+  verb->add_option("--dev-source", a.dev_source, "Development source lines")->group("Data");
+  verb->add_option("--dev-target", a.dev_target, "Development target lines")->group("Data");
+  verb->add_option("--dev-fraction", a.dev_fraction,
+                   "Hold out this share of the distinct sources (of --data by default 0.05, at most 1,000)")
+      ->check(CLI::Range(0.0, 0.9))
+      ->group("Data");
+  verb->add_option("--vocabulary-size", a.session.vocabulary.size, "Pieces of the joint vocabulary")
+      ->capture_default_str()
+      ->check(CLI::Range(10, 1000000))
+      ->group("Data");
+  verb->add_option("--vocabulary", a.vocabulary, "characters or words instead of SentencePiece")
+      ->check(CLI::IsMember({"characters", "words", "sentencepiece"}))
+      ->group("Data");
+}
 
-void add_train(CLI::App& app, Common& common) {
-  auto* verb = app.add_subcommand("train", "Train a translator on line-parallel text into a model directory");
-  auto a = std::make_shared<TrainArguments>();
-  auto& s = a->session;
-  auto& t = s.training;
-  verb->add_option("--output", a->output, "The model directory; new or empty, unless --resume")->required();
-  verb->add_option("--model", a->model, "bahdanau")->capture_default_str();
-  verb->add_option("--source", a->source, "Source lines, one or more files")->required();
-  verb->add_option("--target", a->target, "Target lines, as many")->required();
-  verb->add_option("--dev-source", a->dev_source, "Development source lines");
-  verb->add_option("--dev-target", a->dev_target, "Development target lines");
-  verb->add_option("--dev-fraction", a->dev_fraction, "Hold out this share of the end of the training lines")
-      ->check(CLI::Range(0.0, 0.9));
+void add_limit_options(CLI::App* verb, training::TrainingOptions& t) {
   verb->add_option("--minutes", t.minutes, "Stop after so many minutes of this run (5 if no limit is given)")
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--epochs", t.epochs, "Stop after so many epochs in all")->check(CLI::NonNegativeNumber);
   verb->add_option("--steps", t.steps, "Stop after so many steps in all")->check(CLI::NonNegativeNumber);
-  verb->add_option("--vocabulary-size", s.vocabulary.size, "Pieces of the joint vocabulary")
+  verb->add_option("--patience", t.patience, "Stop after so many evaluations without improvement; 0: never")
       ->capture_default_str()
-      ->check(CLI::Range(10, 1000000));
-  verb->add_option("--vocabulary", a->vocabulary, "characters or words instead of SentencePiece")
-      ->check(CLI::IsMember({"characters", "words", "sentencepiece"}));
-  verb->add_option("--seed", t.seed, "Seed of everything random")->capture_default_str();
-  verb->add_flag("--resume", s.resume, "Go on where the directory's state stands, exactly");
+      ->check(CLI::NonNegativeNumber);
   verb->add_option("--evaluate-every", t.evaluate_every, "Steps between evaluations")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -154,29 +239,89 @@ void add_train(CLI::App& app, Common& common) {
   verb->add_option("--save-every", t.save_every, "Seconds between checkpoints")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  verb->add_option("--patience", t.patience, "Stop after so many evaluations without improvement; 0: never")
-      ->capture_default_str();
+}
+
+void add_optimiser_options(CLI::App* verb, training::TrainingOptions& t) {
+  constexpr const char* kGroup = "Optimiser";
+  verb->add_option("--seed", t.seed, "Seed of everything random")->capture_default_str()->group(kGroup);
   verb->add_option("--batch-tokens", t.batch_tokens, "Target tokens of a batch")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->group(kGroup);
   verb->add_option("--learning-rate", t.learning_rate, "Peak rate of Adam")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->group(kGroup);
   verb->add_option("--warm-up", t.warm_up, "Steps of linear warm-up")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->group(kGroup);
   verb->add_option("--label-smoothing", t.label_smoothing, "Spread over all entries")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 0.99));
+      ->check(CLI::Range(0.0, 0.99))
+      ->group(kGroup);
+  verb->add_option("--weight-decay", t.adam.decay, "Decoupled weight decay")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber)
+      ->group(kGroup);
   verb->add_option("--clip", t.adam.clip, "Largest norm of the gradient; 0: no clipping")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  verb->add_option("--width", s.sizes.width, "State of encoder (per direction) and decoder")
+      ->check(CLI::NonNegativeNumber)
+      ->group(kGroup);
+}
+
+struct AddField {
+  CLI::App* verb;
+  TrainArguments& a;
+  const models::ConfigField& field;
+
+  CLI::Option* operator()(const models::IntegerField& f) const {
+    return verb->add_option(field.option(), a.session.config.*f.member, field.help)
+        ->capture_default_str()
+        ->check(CLI::Range(f.smallest, f.largest));
+  }
+  CLI::Option* operator()(const models::NumberField& f) const {
+    return verb->add_option(field.option(), a.session.config.*f.member, field.help)
+        ->capture_default_str()
+        ->check(CLI::Range(f.smallest, f.largest));
+  }
+  CLI::Option* operator()(const models::FlagField& f) const {
+    return verb->add_flag(field.option(), a.session.config.*f.member, field.help);
+  }
+  CLI::Option* operator()(const models::ChoiceField& f) const {
+    return verb->add_option(field.option(), a.choices[field.name], field.help)
+        ->check(CLI::IsMember(f.names))
+        ->default_str(f.names.at(static_cast<size_t>(f.get(a.session.config))));
+  }
+};
+
+void add_model_options(CLI::App* verb, TrainArguments& a) {
+  std::string help = "What to train:";
+  std::vector<std::string> names;
+  for (const auto& kind : models::all_models()) {
+    names.emplace_back(kind.name);
+    help += fmt::format("\n{}: {}", kind.name, kind.summary);
+  }
+  verb->add_option("--model", a.session.model, help)
       ->capture_default_str()
-      ->check(CLI::Range(1, 16384));
-  verb->add_option("--embedding", s.sizes.embedding, "Width of embeddings")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 16384));
+      ->check(CLI::IsMember(names))
+      ->group("Model");
+  for (const auto& field : models::config_fields())
+    a.model_options[field.name] = std::visit(AddField{verb, a, field}, field.kind)->group("Model");
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Common& common) {
+  auto* verb = app.add_subcommand(
+      "train", "Train a translator on line-parallel text or catalogues into a model directory");
+  auto a = std::make_shared<TrainArguments>();
+  verb->add_option("--output", a->output, "The model directory; new or empty, unless --resume")->required();
+  verb->add_flag("--resume", a->session.resume, "Go on where the directory's state stands, exactly");
+  add_data_options(verb, *a);
+  add_limit_options(verb, a->session.training);
+  add_model_options(verb, *a);
+  add_optimiser_options(verb, a->session.training);
   verb->callback([a, &common] { train(*a, common); });
 }
 

@@ -1,23 +1,27 @@
-// regard translate, score and align: lines through a trained model.
+// regard translate: standard input to standard output, line for line.
 
 #include <fmt/format.h>
 
+#include <boost/json.hpp>
 #include <iostream>
 
+#include "regard/alignment/word_matrix.h"
+#include "regard/cli/json.h"
 #include "regard/cli/progress.h"
-#include "regard/cli/translator.h"
 #include "regard/cli/verb.h"
-#include "regard/text/readers.h"
+#include "regard/decoding/translator.h"
 
 namespace regard::cli {
 namespace {
 
-constexpr size_t kPiece = 2000;  // lines read, translated and written together: memory stays bounded
+constexpr size_t kLines = 2000;             // read, translated and written together: memory stays bounded
+constexpr size_t kBytes = size_t{4} << 20;  // of such lines, at most
 
 struct TranslateArguments {
-  std::string model, alignment;
+  std::string model, alignment, format = "text";
   decoding::SearchOptions search;
   int64_t nbest = 0;
+  bool replace_unknown = false;
 };
 
 std::string soft_rows(const pictures::AttentionMatrix& matrix) {
@@ -31,81 +35,124 @@ std::string soft_rows(const pictures::AttentionMatrix& matrix) {
   return rows;
 }
 
-void write_line(const models::TrainedModel& model, const std::string& line, int64_t number,
-                const Translated& translated, const TranslateArguments& a) {
-  std::string out;
-  const auto hypotheses = translated.hypotheses.size();
-  if (translated.untouched || hypotheses == 0) {
-    out = a.nbest > 0 ? fmt::format("{} ||| {} ||| 0\n", number, line)
-                      : line + (a.alignment.empty() ? "\n" : " ||| \n");
-    std::cout << out;
-    return;
+class Writer {
+ public:
+  Writer(const models::TrainedModel& model, const TranslateArguments& a) : model_(model), a_(a) {}
+
+  /// What stands for one line of input, `number` from 0.
+  void write(const std::string& line, int64_t number, const decoding::Translated& translated) const {
+    std::cout << (a_.format == "json" ? json_line(line, translated) : text_lines(line, number, translated));
   }
-  const auto count = a.nbest > 0 ? std::min<size_t>(hypotheses, static_cast<size_t>(a.nbest)) : 1;
-  for (size_t h = 0; h < count; ++h) {
-    const auto& hypothesis = translated.hypotheses[h];
-    const std::string text = model.target->decode(hypothesis.ids);
-    out += a.nbest > 0 ? fmt::format("{} ||| {} ||| {:.9g}", number, text, hypothesis.score) : text;
-    if (!a.alignment.empty()) {
-      const auto matrix = word_matrix(model, translated.source_ids, hypothesis);
-      out += " ||| " + (a.alignment == "soft" ? soft_rows(matrix) : pharaoh_links(matrix));
+
+ private:
+  size_t shown(const decoding::Translated& translated) const {
+    return std::min<size_t>(translated.hypotheses.size(), a_.nbest > 0 ? static_cast<size_t>(a_.nbest) : 1);
+  }
+
+  std::string text_lines(const std::string& line, int64_t number,
+                         const decoding::Translated& translated) const {
+    if (translated.hypotheses.empty()) {
+      return a_.nbest > 0 ? fmt::format("{} ||| {} ||| 0\n", number, line)
+                          : line + (a_.alignment.empty() ? "\n" : " ||| \n");
     }
-    out += "\n";
+    std::string out;
+    for (size_t h = 0; h < shown(translated); ++h) {
+      const auto& hypothesis = translated.hypotheses[h];
+      const std::string text = decoding::text_of(model_, translated, hypothesis, line, a_.replace_unknown);
+      out += a_.nbest > 0 ? fmt::format("{} ||| {} ||| {:.9g}", number, text, hypothesis.score) : text;
+      if (!a_.alignment.empty()) {
+        const auto matrix = alignment::word_matrix(model_, translated.source_ids, hypothesis);
+        out += " ||| " +
+               (a_.alignment == "soft" ? soft_rows(matrix) : alignment::pharaoh(alignment::links(matrix)));
+      }
+      out += "\n";
+    }
+    return out;
   }
-  std::cout << out;
+
+  boost::json::object json_of(const std::string& line, const decoding::Translated& translated,
+                              const decoding::Hypothesis& hypothesis) const {
+    boost::json::object json{
+        {"text", decoding::text_of(model_, translated, hypothesis, line, a_.replace_unknown)},
+        {"score", hypothesis.score},
+        {"complete", hypothesis.complete}};
+    if (a_.alignment.empty()) return json;
+    const auto matrix = alignment::word_matrix(model_, translated.source_ids, hypothesis);
+    if (a_.alignment == "soft")
+      json["attention"] = matrix_json(matrix);
+    else
+      json["alignment"] = links_json(alignment::links(matrix));
+    return json;
+  }
+
+  /// One object a line: the best translation, and with --nbest all of them.
+  std::string json_line(const std::string& line, const decoding::Translated& translated) const {
+    boost::json::object json{{"text", line}, {"score", 0}, {"complete", true}};
+    if (!translated.hypotheses.empty()) json = json_of(line, translated, translated.hypotheses[0]);
+    if (translated.parts > 1) json["parts"] = translated.parts;
+    if (a_.nbest > 0) {
+      boost::json::array list;
+      for (size_t h = 0; h < shown(translated); ++h)
+        list.push_back(json_of(line, translated, translated.hypotheses[h]));
+      json["hypotheses"] = std::move(list);
+    }
+    return boost::json::serialize(json) + "\n";
+  }
+
+  const models::TrainedModel& model_;
+  const TranslateArguments& a_;
+};
+
+/// What a reader of the result should know, on standard error.
+void warn(const std::vector<decoding::Translated>& translated, int64_t first, const Common& common) {
+  if (common.quiet) return;
+  for (size_t i = 0; i < translated.size(); ++i) {
+    const int64_t line = first + static_cast<int64_t>(i) + 1;
+    if (translated[i].parts > 1)
+      std::cerr << fmt::format(
+          "regard: warning: line {} has {} pieces, more than any the model was trained on; "
+          "translated in {} parts\n",
+          line, translated[i].source_ids.size() - 1, translated[i].parts);
+    if (!translated[i].hypotheses.empty() && !translated[i].hypotheses[0].complete)
+      std::cerr << fmt::format(
+          "regard: warning: line {}: the translation was cut at its length limit (--max-length)\n", line);
+  }
 }
 
-void translate(const TranslateArguments& a, const Common& common) {
+void translate(TranslateArguments& a, const Common& common) {
   if (a.nbest > a.search.beam)
     throw UsageError(fmt::format("--nbest {} is more than --beam-size {}; give a beam at least as large",
                                  a.nbest, a.search.beam));
+  if (common.json) a.format = "json";
   const models::TrainedModel model = models::load_model(a.model);
+  if (!model.model->attends() && (!a.alignment.empty() || a.replace_unknown))
+    throw UsageError(fmt::format("the model {} has no attention, so no {}", model.kind->name,
+                                 a.alignment.empty() ? "--replace-unknown" : "--alignment"));
   ThreadPool pool(common.threads > 0 ? common.threads : available_processors());
   Progress progress(common.quiet);
+  const Writer writer(model, a);
   std::vector<std::string> lines;
+  size_t bytes = 0;
   int64_t done = 0;
   const auto flush = [&] {
-    const auto translated = translate_lines(model, lines, a.search, pool);
-    for (size_t i = 0; i < lines.size(); ++i) write_line(model, lines[i], done++, translated[i], a);
+    const auto translated = decoding::translate(model, lines, a.search, pool);
+    for (size_t i = 0; i < lines.size(); ++i)
+      writer.write(lines[i], done + static_cast<int64_t>(i), translated[i]);
     std::cout.flush();
+    warn(translated, done, common);
+    done += static_cast<int64_t>(lines.size());
     lines.clear();
+    bytes = 0;
     progress.show(fmt::format("{} lines", done), -1);
   };
   std::string line;
   while (std::getline(std::cin, line)) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
+    bytes += line.size();
     lines.push_back(std::move(line));
-    if (lines.size() == kPiece) flush();
+    if (lines.size() == kLines || bytes > kBytes) flush();
   }
   if (!lines.empty()) flush();
-}
-
-struct PairArguments {
-  std::string model, source, target;
-};
-
-template <class Use>
-void for_each_pair(const PairArguments& a, const Common& common, Use use) {
-  const models::TrainedModel model = models::load_model(a.model);
-  const auto source = text::read_lines(a.source), target = text::read_lines(a.target);
-  if (source.size() != target.size())
-    throw DataError(fmt::format("{} has {} lines and {} has {}; give as many on both sides", a.source,
-                                source.size(), a.target, target.size()));
-  ThreadPool pool(common.threads > 0 ? common.threads : available_processors());
-  std::vector<std::string> results(source.size());
-  pool.parallel_for(static_cast<int64_t>(source.size()), [&](int64_t n) {
-    const auto i = static_cast<size_t>(n);
-    auto ids = model.source->encode(source[i]);
-    ids.push_back(text::Vocabulary::kEnd);
-    results[i] = use(model, ids, force(model, ids, model.target->encode(target[i])));
-  });
-  for (const auto& result : results) std::cout << result << "\n";
-}
-
-void add_pair_options(CLI::App* verb, PairArguments& a) {
-  verb->add_option("model", a.model, "The model directory")->required();
-  verb->add_option("--source", a.source, "Source lines")->required();
-  verb->add_option("--target", a.target, "Target lines, as many")->required();
 }
 
 }  // namespace
@@ -117,39 +164,27 @@ void add_translate(CLI::App& app, Common& common) {
   verb->add_option("--beam-size", a->search.beam, "Hypotheses kept; 1 is greedy")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  verb->add_option("--nbest", a->nbest, "Print so many: LINE ||| TEXT ||| SCORE")->check(CLI::Range(1, 1000));
+  verb->add_option("--nbest", a->nbest, "Print so many: LINE ||| TEXT ||| SCORE, lines from 0")
+      ->check(CLI::Range(1, 1000));
   verb->add_option("--length-penalty", a->search.length_penalty,
                    "Score = log-probability / (tokens with the end symbol)^penalty")
       ->capture_default_str();
   verb->add_option("--max-length", a->search.max_length,
-                   "Tokens of a translation; default: twice the source's and 10 more")
+                   "Pieces of a translation; default: twice the source's and 10 more")
       ->check(CLI::Range(1, 100000));
-  verb->add_option("--alignment", a->alignment, "pharaoh (TEXT ||| i-j ...) or soft (rows of weights)")
+  verb->add_option("--alignment", a->alignment,
+                   "After each line: pharaoh (TEXT ||| i-j ...) or soft (rows of weights, \" ; \" between)")
       ->check(CLI::IsMember({"pharaoh", "soft"}));
+  verb->add_flag("--replace-unknown", a->replace_unknown,
+                 "Write the source word with most attention for a word that the vocabulary lacks");
+  verb->add_option("--format", a->format, "text, or json: one object a line (as --json)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  verb->add_option("--batch-sentences", a->search.sentences,
+                   "Sentences that go through the decoder together; the result does not depend on it")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
   verb->callback([a, &common] { translate(*a, common); });
-}
-
-void add_score(CLI::App& app, Common& common) {
-  auto* verb = app.add_subcommand("score", "Log-probability of each pair, in nats");
-  auto a = std::make_shared<PairArguments>();
-  add_pair_options(verb, *a);
-  verb->callback([a, &common] {
-    for_each_pair(*a, common,
-                  [](const models::TrainedModel&, const std::vector<int32_t>&,
-                     const decoding::Hypothesis& h) { return fmt::format("{:.9g}", h.score); });
-  });
-}
-
-void add_align(CLI::App& app, Common& common) {
-  auto* verb =
-      app.add_subcommand("align", "Pharaoh links i-j of each pair (words, from 0), read off the attention");
-  auto a = std::make_shared<PairArguments>();
-  add_pair_options(verb, *a);
-  verb->callback([a, &common] {
-    for_each_pair(*a, common,
-                  [](const models::TrainedModel& model, const std::vector<int32_t>& ids,
-                     const decoding::Hypothesis& h) { return pharaoh_links(word_matrix(model, ids, h)); });
-  });
 }
 
 }  // namespace regard::cli

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "regard/simd/rows.h"
+#include "regard/text/vocabulary.h"
 
 namespace regard::decoding {
 namespace {
@@ -64,13 +66,13 @@ Hypothesis finish(const Live& live, double log_probability, size_t tokens, bool 
 void advance(Sentence& sentence, std::vector<Candidate> candidates, const models::Step& step,
              int64_t first_row, const SearchOptions& options, std::vector<int32_t>& kept) {
   std::sort(candidates.begin(), candidates.end(), better);
-  const auto alpha = step.alpha.as_matrix<float>();
+  const auto alpha = step.alpha.defined() ? step.alpha.as_matrix<float>() : MatrixView<float>{};
   std::vector<Live> next;
   const auto open = [&] { return options.beam - static_cast<int64_t>(sentence.finished.size()); };
   for (const Candidate& c : candidates) {
     if (static_cast<int64_t>(next.size()) >= open()) break;
     Live live = sentence.live[static_cast<size_t>(c.row - first_row)];
-    live.attention.emplace_back(alpha.row(c.row), alpha.row(c.row) + sentence.length);
+    if (alpha.data) live.attention.emplace_back(alpha.row(c.row), alpha.row(c.row) + sentence.length);
     if (c.token == text::Vocabulary::kEnd) {
       sentence.finished.push_back(finish(live, c.log_probability, live.ids.size() + 1, true, options));
       continue;
@@ -94,20 +96,20 @@ void advance(Sentence& sentence, std::vector<Candidate> candidates, const models
   sentence.done = sentence.live.empty();
 }
 
-void search_group(const models::Bahdanau& model, std::span<const std::span<const int32_t>> sources,
+void search_group(const models::EncoderDecoder& model, std::span<const std::span<const int32_t>> sources,
                   std::vector<Sentence>& group, const SearchOptions& options) {
   std::vector<std::span<const int32_t>> inputs;
   for (const Sentence& s : group) inputs.push_back(sources[static_cast<size_t>(s.number)]);
   const models::Memory memory = model.encode(inputs);
-  const auto begin = static_cast<int32_t>(model.config().target_vocabulary - 1);
-  Tensor s = memory.s0;
+  models::State state = memory.initial_state;
   std::vector<int32_t> sentence_of(group.size());
   std::iota(sentence_of.begin(), sentence_of.end(), 0);
   while (!sentence_of.empty()) {
     std::vector<int32_t> y_prev;
     for (const Sentence& sentence : group)
-      for (const Live& live : sentence.live) y_prev.push_back(live.ids.empty() ? begin : live.ids.back());
-    const models::Step step = model.step(y_prev, s, memory, sentence_of);
+      for (const Live& live : sentence.live)
+        y_prev.push_back(live.ids.empty() ? model.begin() : live.ids.back());
+    const models::Step step = model.step(y_prev, state, memory, sentence_of);
     const auto logits = step.logits.as_matrix<float>();
     std::vector<int32_t> kept, next_sentence_of;
     int64_t row = 0;
@@ -124,20 +126,17 @@ void search_group(const models::Bahdanau& model, std::span<const std::span<const
       advance(sentence, std::move(candidates), step, first_row, options, kept);
       next_sentence_of.resize(kept.size(), static_cast<int32_t>(g));
     }
-    Tensor next = Tensor::empty({static_cast<int64_t>(kept.size()), step.s.dim(1)});
-    for (size_t i = 0; i < kept.size(); ++i)
-      std::copy_n(step.s.as_matrix<float>().row(kept[i]), step.s.dim(1),
-                  next.as_matrix<float>().row(static_cast<int64_t>(i)));
-    s = next;
+    state = models::select(step.state, kept);
     sentence_of = std::move(next_sentence_of);
   }
 }
 
 }  // namespace
 
-std::vector<std::vector<Hypothesis>> search(const models::Bahdanau& model,
+std::vector<std::vector<Hypothesis>> search(const models::EncoderDecoder& model,
                                             std::span<const std::span<const int32_t>> sources,
-                                            const SearchOptions& options, ThreadPool& pool) {
+                                            const SearchOptions& options, ThreadPool& pool,
+                                            const autograd::FrozenWeights* frozen) {
   if (options.beam < 1)
     throw UsageError("beam size " + std::to_string(options.beam) + ", expected at least 1");
   std::vector<int64_t> order(sources.size());
@@ -146,7 +145,10 @@ std::vector<std::vector<Hypothesis>> search(const models::Bahdanau& model,
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return length(a) > length(b); });
   const auto count = static_cast<int64_t>(sources.size()), size = std::max<int64_t>(options.sentences, 1);
   std::vector<std::vector<Hypothesis>> results(sources.size());
+  std::optional<autograd::FrozenWeights> own;
+  if (!frozen) frozen = &own.emplace(models::tensors_of(model));
   pool.parallel_for((count + size - 1) / size, [&](int64_t part) {
+    const autograd::FrozenWeights::Use use(*frozen);
     std::vector<Sentence> group;
     for (int64_t i = part * size; i < std::min(count, (part + 1) * size); ++i) {
       Sentence sentence;

@@ -5,8 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "regard/autograd/frozen_weights.h"
 #include "regard/base/thread_pool.h"
-#include "regard/models/bahdanau.h"
+#include "regard/models/model.h"
 
 namespace regard::decoding {
 
@@ -24,14 +25,16 @@ struct Hypothesis {
       0;  ///< normalised, see length_penalty; one cut at max_length is normalised by its own length
   bool complete = false;  ///< false: cut at max_length
   /// [ids.size() + 1 (the end symbol's row last; absent if cut), source length]: what each token attended to.
+  /// Empty if the model has no attention.
   std::vector<std::vector<float>> attention;
 };
 
 /// The hypotheses of every sentence, best first, at most `beam` each; ties go to the lower token number. A
 /// sentence's result is the same, to the bit, alone and in any batch and for any number of threads. Sources
-/// hold their end symbol.
-std::vector<std::vector<Hypothesis>> search(const models::Bahdanau& model,
+/// hold their end symbol. `frozen` holds the model's weights if they are packed already.
+std::vector<std::vector<Hypothesis>> search(const models::EncoderDecoder& model,
                                             std::span<const std::span<const int32_t>> sources,
-                                            const SearchOptions& options, ThreadPool& pool);
+                                            const SearchOptions& options, ThreadPool& pool,
+                                            const autograd::FrozenWeights* frozen = nullptr);
 
 }  // namespace regard::decoding

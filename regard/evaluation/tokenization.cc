@@ -5,6 +5,7 @@
 
 #include "regard/base/error.h"
 #include "regard/evaluation/unicode.h"
+#include "regard/text/utf8.h"
 
 namespace regard::evaluation {
 namespace {
@@ -92,7 +93,7 @@ std::u32string separated_international(const std::u32string& line) {
 }
 
 std::u32string without_trailing_space(std::u32string text) {
-  while (!text.empty() && is_space(text.back())) text.pop_back();
+  while (!text.empty() && regard::text::is_space(text.back())) text.pop_back();
   return text;
 }
 

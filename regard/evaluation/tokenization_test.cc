@@ -4,6 +4,7 @@
 
 #include "regard/base/error.h"
 #include "regard/evaluation/unicode.h"
+#include "regard/text/utf8.h"
 
 namespace regard::evaluation {
 namespace {
@@ -71,7 +72,7 @@ TEST(Unicode, WhiteSpaceIsPythons) {
       U"\u2009\u200a\u2028\u2029\u202f\u205f\u3000";
   std::u32string spaces;
   for (char32_t c = 0; c < 0x110000; ++c) {
-    if (is_space(c)) spaces += c;
+    if (text::is_space(c)) spaces += c;
   }
   EXPECT_EQ(spaces, expected);
 }

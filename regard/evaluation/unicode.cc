@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "regard/text/utf8.h"
+
 namespace regard::evaluation {
 namespace {
 
@@ -63,19 +65,13 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-bool is_space(char32_t c) {
-  if (c < 0x80) return c == ' ' || (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x1F);
-  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
-         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
-}
-
-std::vector<std::u32string_view> split_words(std::u32string_view text) {
+std::vector<std::u32string_view> split_words(std::u32string_view line) {
   std::vector<std::u32string_view> words;
-  for (size_t at = 0; at < text.size();) {
-    while (at < text.size() && is_space(text[at])) ++at;
+  for (size_t at = 0; at < line.size();) {
+    while (at < line.size() && text::is_space(line[at])) ++at;
     const size_t begin = at;
-    while (at < text.size() && !is_space(text[at])) ++at;
-    if (at > begin) words.push_back(text.substr(begin, at - begin));
+    while (at < line.size() && !text::is_space(line[at])) ++at;
+    if (at > begin) words.push_back(line.substr(begin, at - begin));
   }
   return words;
 }

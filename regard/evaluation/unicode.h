@@ -17,13 +17,8 @@ std::string utf8(std::u32string_view text);
 /// True if the text is valid UTF-8.
 bool is_utf8(std::string_view text);
 
-/// White space as Unicode has it, the set at which sacreBLEU
-/// splits: ASCII blanks and U+001C..U+001F, U+0085, U+00A0, U+2000..U+200A, U+3000 and their like, but not
-/// U+200B.
-bool is_space(char32_t c);
-
-/// The words between white space; views into `text`.
-std::vector<std::u32string_view> split_words(std::u32string_view text);
+/// The words between white space (text::is_space); views into `line`.
+std::vector<std::u32string_view> split_words(std::u32string_view line);
 
 /// Unicode categories N, P and S.
 bool is_number(char32_t c);

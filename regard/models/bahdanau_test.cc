@@ -1,12 +1,11 @@
 // Bahdanau's model against the independent float64 script tests/golden/bahdanau.py.
 
-#include "regard/models/bahdanau.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "regard/base/file.h"
+#include "regard/models/registry.h"
 #include "regard/storage/json.h"
 
 namespace regard::models {
@@ -16,11 +15,11 @@ const std::vector<std::vector<int32_t>> kSources{{3, 7, 3, 9, 0}, {7, 6, 0}};
 const std::vector<std::vector<int32_t>> kTargets{{5, 1, 5, 8, 0}, {2, 0}};
 
 /// The tiny model of the golden values, in f64: element i of parameter p is 0.3 sin(1 + 0.7 i + 1.3 p).
-Bahdanau golden_model() {
-  Bahdanau model({11, 11, 4, 5, 3, 4}, 1);
-  model.convert(DType::f64);
+std::unique_ptr<EncoderDecoder> golden_model() {
+  auto model = make_model(model_kind("bahdanau"), {11, 11, 4, 5, 3, 4}, 1);
+  model->convert(DType::f64);
   double p = 0;
-  for (const auto& parameter : model.parameters()) {
+  for (const auto& parameter : model->parameters()) {
     double i = 0;
     for (double& x : parameter.value.values<double>()) x = 0.3 * std::sin(1 + 0.7 * i++ + 1.3 * p);
     ++p;
@@ -42,20 +41,19 @@ boost::json::object golden() {
 }
 
 TEST(BahdanauGolden, LossAndEveryGradient) {
-  const Bahdanau model = golden_model();
+  const auto model = golden_model();
   const auto expected = golden();
   autograd::Tape tape;
-  for (const auto& p : model.parameters()) tape.watch(p.value);
+  for (const auto& p : model->parameters()) tape.watch(p.value);
   {
     const autograd::Tape::Recording recording(tape);
-    const Tensor loss = model.loss(golden_pairs(), 0.1, 1.0);
+    const Tensor loss = model->loss(golden_pairs(), {.smoothing = 0.1});
     EXPECT_NEAR(loss.data<double>()[0], expected.at("loss").as_double(), 1e-11);
     tape.backward(loss);
   }
-  EXPECT_NEAR(model.loss(golden_pairs(), 0.0, 1.0).data<double>()[0], expected.at("plain").as_double(),
-              1e-11);
+  EXPECT_NEAR(model->loss(golden_pairs(), {}).data<double>()[0], expected.at("plain").as_double(), 1e-11);
   const auto& list = expected.at("parameters").as_array();
-  const auto parameters = model.parameters();
+  const auto parameters = model->parameters();
   ASSERT_EQ(list.size(), parameters.size());
   for (size_t p = 0; p < parameters.size(); ++p) {
     const auto& entry = list[p].as_object();
@@ -81,35 +79,35 @@ TEST(BahdanauGolden, LossAndEveryGradient) {
 }
 
 TEST(BahdanauGolden, AttentionOfTheSteps) {
-  const Bahdanau model = golden_model();
+  const auto model = golden_model();
   const auto expected = golden();
   const auto pairs = golden_pairs();
-  const Memory memory = model.encode(pairs.sources);
-  Tensor s = memory.s0.row_range(0, 1);
+  const Memory memory = model->encode(pairs.sources);
+  State s = select(memory.initial_state, std::vector<int32_t>{0});
   int32_t y = 10;
   for (size_t i = 0; i < kTargets[0].size(); ++i) {
-    const Step step = model.step(std::vector<int32_t>{y}, s, memory, std::vector<int32_t>{0});
+    const Step step = model->step(std::vector<int32_t>{y}, s, memory, std::vector<int32_t>{0});
     const auto& row = expected.at("attention").as_array()[i].as_array();
     ASSERT_EQ(row.size(), kSources[0].size());
     for (size_t j = 0; j < row.size(); ++j)
       EXPECT_NEAR(step.alpha.data<double>()[j], row[j].as_double(), 1e-13);
-    s = step.s;
+    s = step.state;
     y = kTargets[0][i];
   }
 }
 
 TEST(Bahdanau, ALossOfOneTokenIsFinite) {
-  const Bahdanau model({9, 9, 4, 5, 3, 4}, 3);
+  const auto model = make_model(model_kind("bahdanau"), {9, 9, 4, 5, 3, 4}, 3);
   const std::vector<int32_t> only{0};
-  const Tensor loss = model.loss({{only}, {only}}, 0.1, 1.0);
+  const Tensor loss = model->loss({{only}, {only}}, {.smoothing = 0.1});
   EXPECT_TRUE(std::isfinite(loss.data<float>()[0]));
 }
 
 TEST(Bahdanau, WeightsOfAnotherShapeAreRefused) {
-  Bahdanau model({9, 9, 4, 5, 3, 4}, 3);
-  const Bahdanau other({9, 9, 4, 6, 3, 4}, 3);
-  EXPECT_THROW(model.load(other.parameters()), DataError);
-  EXPECT_THROW(model.load({}), DataError);
+  const auto model = make_model(model_kind("bahdanau"), {9, 9, 4, 5, 3, 4}, 3);
+  const auto other = make_model(model_kind("bahdanau"), {9, 9, 4, 6, 3, 4}, 3);
+  EXPECT_THROW(model->load(other->parameters()), DataError);
+  EXPECT_THROW(model->load({}), DataError);
 }
 
 }  // namespace

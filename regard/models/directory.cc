@@ -11,18 +11,6 @@ struct Side {
 };
 constexpr Side kSource{"source.spm", "source.vocab.json"}, kTarget{"target.spm", "target.vocab.json"};
 
-const char* kind_name(text::VocabularyKind kind) {
-  switch (kind) {
-    case text::VocabularyKind::sentencepiece:
-      return "sentencepiece";
-    case text::VocabularyKind::words:
-      return "words";
-    case text::VocabularyKind::characters:
-      return "characters";
-  }
-  return "";
-}
-
 std::string file_of(const Side& side, text::VocabularyKind kind) {
   return kind == text::VocabularyKind::sentencepiece ? side.sentencepiece : side.list;
 }
@@ -36,30 +24,31 @@ std::shared_ptr<const text::Vocabulary> read_vocabulary(const ModelDirectory& di
 text::VocabularyKind kind_from_name(const std::string& name, std::string_view file) {
   for (auto kind :
        {text::VocabularyKind::sentencepiece, text::VocabularyKind::words, text::VocabularyKind::characters})
-    if (name == kind_name(kind)) return kind;
+    if (name == vocabulary_name(kind)) return kind;
   throw DataError(file, 0,
                   "unknown vocabulary \"" + name + "\"; expected sentencepiece, words or characters");
 }
 
-}  // namespace
-
-boost::json::object config_json(const BahdanauConfig& config) {
-  return {{"model", "bahdanau"},
-          {"source_vocabulary", config.source_vocabulary},
-          {"target_vocabulary", config.target_vocabulary},
-          {"embedding", config.embedding},
-          {"width", config.width},
-          {"alignment", config.alignment},
-          {"readout", config.readout}};
+const ModelKind& kind_in_file(const boost::json::object& json, std::string_view file) {
+  try {
+    return model_kind(json_string(json, "model", file));
+  } catch (const UsageError& error) {
+    throw DataError(file, 0, error.what());
+  }
 }
 
-BahdanauConfig config_from_json(const boost::json::object& json, std::string_view name) {
-  if (const auto model = json_string(json, "model", name); model != "bahdanau")
-    throw DataError(name, 0, "model \"" + model + "\" is not known to this version; expected bahdanau");
-  const auto size = [&](const char* key) { return json_integer(json, key, name, 1, int64_t{1} << 24); };
-  return {size("source_vocabulary"), size("target_vocabulary"),
-          size("embedding"),         size("width"),
-          size("alignment"),         size("readout")};
+}  // namespace
+
+const char* vocabulary_name(text::VocabularyKind kind) {
+  switch (kind) {
+    case text::VocabularyKind::sentencepiece:
+      return "sentencepiece";
+    case text::VocabularyKind::words:
+      return "words";
+    case text::VocabularyKind::characters:
+      return "characters";
+  }
+  return "";
 }
 
 void write_vocabularies(ModelDirectory& directory, const text::Vocabulary& source,
@@ -74,25 +63,35 @@ void write_weights(ModelDirectory& directory, std::span<const nn::Parameter> wei
   directory.write("model.safetensors", safetensors_content(tensors, {{"format", "regard"}}));
 }
 
+Vocabularies load_vocabularies(const ModelDirectory& directory) {
+  const std::string name = directory.path("config.json").string();
+  const auto json = parse_json_object(directory.read("config.json"), name);
+  const auto kind = kind_from_name(json_string(json, "vocabulary", name), name);
+  return {read_vocabulary(directory, kSource, kind), read_vocabulary(directory, kTarget, kind)};
+}
+
 TrainedModel load_model(const std::filesystem::path& path) {
   const ModelDirectory directory = ModelDirectory::open(path);
-  const std::string config_name = directory.path("config.json").string();
-  const auto json = parse_json_object(directory.read("config.json"), config_name);
-  const auto kind = kind_from_name(json_string(json, "vocabulary", config_name), config_name);
-  TrainedModel trained{Bahdanau(config_from_json(json, config_name), 0),
-                       read_vocabulary(directory, kSource, kind), read_vocabulary(directory, kTarget, kind)};
-  const auto& config = trained.model.config();
-  if (trained.source->size() != config.source_vocabulary ||
-      trained.target->size() != config.target_vocabulary)
-    throw DataError(config_name, 0,
+  const std::string name = directory.path("config.json").string();
+  const auto json = parse_json_object(directory.read("config.json"), name);
+  const ModelKind& kind = kind_in_file(json, name);
+  const ModelConfig config = config_from_json(json, kind.options, name);
+  const auto [source, target] = load_vocabularies(directory);
+  if (source->size() != config.source_vocabulary || target->size() != config.target_vocabulary)
+    throw DataError(name, 0,
                     "the vocabularies have other sizes than the model; restore the directory from a copy");
   std::vector<nn::Parameter> weights;
+  std::vector<Tensor> tensors;
   for (auto& tensor :
        parse_safetensors(directory.read("model.safetensors"), directory.path("model.safetensors").string())
-           .tensors)
+           .tensors) {
+    tensors.push_back(tensor.tensor);
     weights.push_back({std::move(tensor.name), std::move(tensor.tensor)});
-  trained.model.load(weights);
-  return trained;
+  }
+  std::shared_ptr<EncoderDecoder> model = kind.make(config);
+  model->load(weights);
+  return {&kind,  model,  std::make_shared<const autograd::FrozenWeights>(tensors),
+          source, target, json_integer(json, "longest", name, 2, int64_t{1} << 24)};
 }
 
 }  // namespace regard::models

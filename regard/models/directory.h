@@ -6,24 +6,33 @@
 #include <filesystem>
 #include <memory>
 
-#include "regard/models/bahdanau.h"
+#include "regard/autograd/frozen_weights.h"
+#include "regard/models/registry.h"
 #include "regard/storage/manifest.h"
 #include "regard/text/vocabulary.h"
 
 namespace regard::models {
 
 struct TrainedModel {
-  Bahdanau model;
+  const ModelKind* kind;
+  std::shared_ptr<const EncoderDecoder> model;
+  std::shared_ptr<const autograd::FrozenWeights> frozen;  ///< the model's, for decoding
   std::shared_ptr<const text::Vocabulary> source, target;
+  int64_t longest;  ///< pieces of the longest training sentence, end symbol included
 };
 
 /// Opens a directory and reads all that translating needs. Throws DataError naming a damaged or missing file,
 /// SystemError.
 TrainedModel load_model(const std::filesystem::path& path);
 
-/// The sizes as they stand in config.json, and back. Throws DataError naming `name`.
-boost::json::object config_json(const BahdanauConfig& config);
-BahdanauConfig config_from_json(const boost::json::object& json, std::string_view name);
+/// The vocabularies alone, as a resumed training needs them. Throws as load_model does.
+struct Vocabularies {
+  std::shared_ptr<const text::Vocabulary> source, target;
+};
+Vocabularies load_vocabularies(const ModelDirectory& directory);
+
+/// The name of a kind of vocabulary in config.json and on the command line.
+const char* vocabulary_name(text::VocabularyKind kind);
 
 /// Writes the vocabularies (source.spm and target.spm, or vocab.json files of the two sides).
 void write_vocabularies(ModelDirectory& directory, const text::Vocabulary& source,

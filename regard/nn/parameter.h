@@ -17,20 +17,31 @@ struct Parameter {
   Tensor value;
 };
 
-/// Uniform in [-bound, bound] from (seed, stream): independent of the order in which parameters are made.
-inline Tensor uniform(Shape shape, double bound, uint64_t seed, uint64_t stream) {
-  Tensor t = Tensor::empty(std::move(shape));
-  RandomStream random(seed, stream);
-  for (float& x : t.values<float>()) x = static_cast<float>(bound * (2 * random.uniform() - 1));
-  return t;
-}
+/// How a parameter begins. Its numbers depend on (seed, stream) alone, not on the order in which parameters
+/// are made.
+class Initial {
+ public:
+  /// Uniform in [-bound, bound].
+  static Initial uniform(double bound) { return {Kind::uniform, bound}; }
+  /// Uniform in [-1/sqrt(n), 1/sqrt(n)]: a layer of n inputs.
+  static Initial fan_in(int64_t n) { return uniform(1 / std::sqrt(static_cast<double>(n))); }
+  static Initial normal(double deviation) { return {Kind::normal, deviation}; }
+  static Initial constant(double value) { return {Kind::constant, value}; }
 
-/// Normal with the given deviation, likewise.
-inline Tensor normal(Shape shape, double deviation, uint64_t seed, uint64_t stream) {
-  Tensor t = Tensor::empty(std::move(shape));
-  RandomStream random(seed, stream);
-  for (float& x : t.values<float>()) x = static_cast<float>(deviation * random.normal());
-  return t;
-}
+  Tensor draw(const Shape& shape, uint64_t seed, uint64_t stream) const {
+    if (kind_ == Kind::constant) return Tensor::full(shape, value_);
+    Tensor t = Tensor::empty(shape);
+    RandomStream random(seed, stream);
+    for (float& x : t.values<float>())
+      x = static_cast<float>(value_ * (kind_ == Kind::uniform ? 2 * random.uniform() - 1 : random.normal()));
+    return t;
+  }
+
+ private:
+  enum class Kind { uniform, normal, constant };
+  Initial(Kind kind, double value) : kind_(kind), value_(value) {}
+  Kind kind_;
+  double value_;
+};
 
 }  // namespace regard::nn

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "regard/base/error.h"
 #include "regard/base/file.h"
@@ -38,21 +39,51 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-}  // namespace
-
-ModelDirectory ModelDirectory::create(const fs::path& path, const std::string& data_fingerprint,
-                                      const std::string& licence_note) {
-  if (is_there(path) && !fs::is_directory(path))
+/// Nothing is at `path`, or an empty directory.
+void require_new(const fs::path& path) {
+  if (!is_there(path)) return;
+  if (!fs::is_directory(path))
     throw UsageError(path.string() + ": a file of that name exists; choose another --output");
-  create_folder(path);
   std::error_code error;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
     if (entry->path().extension() != ".tmp")  // what a kill during the first write leaves
       throw UsageError(path.string() + ": not empty; choose another --output, or continue it with --resume");
   if (error) throw SystemError("cannot read " + path.string(), error.value());
+}
+
+}  // namespace
+
+ModelDirectory ModelDirectory::create(const fs::path& path, const std::string& data_fingerprint,
+                                      const std::string& licence_note) {
+  require_new(path);
+  create_folder(path);
   ModelDirectory directory(path);
   directory.set_notes(data_fingerprint, licence_note);
   return directory;
+}
+
+ModelDirectory ModelDirectory::create_aside(const fs::path& path, const std::string& data_fingerprint,
+                                            const std::string& licence_note) {
+  require_new(path);
+  fs::path place = path.lexically_normal();
+  if (!place.has_filename()) place = place.parent_path();  // "model/"
+  fs::path aside = place;
+  aside += ".part";
+  std::error_code error;
+  if (is_there(aside / kManifest)) fs::remove_all(aside, error);
+  if (error) throw SystemError("cannot remove " + aside.string(), error.value());
+  ModelDirectory directory = create(aside, data_fingerprint, licence_note);
+  directory.final_path_ = place;
+  return directory;
+}
+
+void ModelDirectory::move_into_place() {
+  std::error_code error;
+  fs::rename(path_, final_path_, error);
+  if (error)
+    throw SystemError("cannot rename " + path_.string() + " to " + final_path_.string(), error.value());
+  sync_directory(final_path_.parent_path());
+  path_ = std::exchange(final_path_, {});
 }
 
 ModelDirectory ModelDirectory::open(const fs::path& path) {

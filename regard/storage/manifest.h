@@ -24,6 +24,14 @@ class ModelDirectory {
   /// something in it (or in its place), SystemError if it cannot be created.
   static ModelDirectory create(const std::filesystem::path& path, const std::string& data_fingerprint = "",
                                const std::string& licence_note = "");
+  /// As create(), but in a place of its own beside `path`, so that nothing stands at `path` before
+  /// move_into_place(): a run that is killed early leaves no half-made model. What an earlier such run left
+  /// is removed.
+  static ModelDirectory create_aside(const std::filesystem::path& path,
+                                     const std::string& data_fingerprint = "",
+                                     const std::string& licence_note = "");
+  /// Ends create_aside(): one atomic renaming. Throws SystemError.
+  void move_into_place();
   /// Throws SystemError if there is no such directory, DataError if it has no manifest or a damaged one, or
   /// one of a newer format.
   static ModelDirectory open(const std::filesystem::path& path);
@@ -61,7 +69,7 @@ class ModelDirectory {
   void write_manifest() const;
   std::string present_checksum(const std::string& name) const;
 
-  std::filesystem::path path_;
+  std::filesystem::path path_, final_path_;
   std::map<std::string, std::vector<std::string>> files_;
   std::string data_fingerprint_, licence_note_;
 };

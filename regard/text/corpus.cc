@@ -48,6 +48,11 @@ std::vector<Pair> cleaned(std::span<const Pair> pairs, const CorpusOptions& opti
 
 enum class Part : char { train, dev, test };
 
+/// Lines to hold out for development.
+int64_t dev_lines(const CorpusOptions& options, int64_t distinct) {
+  return std::max(options.dev, static_cast<int64_t>(options.dev_fraction * static_cast<double>(distinct)));
+}
+
 /// Which part each distinct source goes to.
 std::unordered_map<std::string, Part> parts_of(const std::vector<Pair>& kept, const CorpusOptions& options) {
   std::unordered_map<std::string, Part> parts;
@@ -56,15 +61,15 @@ std::unordered_map<std::string, Part> parts_of(const std::vector<Pair>& kept, co
     if (parts.emplace(pair.source, Part::train).second) sources.push_back(pair.source);
   }
   const auto distinct = static_cast<int64_t>(sources.size());
-  if (options.dev >= distinct || options.test >= distinct - options.dev) {
+  const int64_t dev = dev_lines(options, distinct);
+  if (dev >= distinct || options.test >= distinct - dev) {
     throw DataError(std::to_string(distinct) + " distinct sources do not suffice to hold out " +
-                    std::to_string(options.dev) + " + " + std::to_string(options.test) +
-                    " and train on the rest");
+                    std::to_string(dev) + " + " + std::to_string(options.test) + " and train on the rest");
   }
   RandomStream random(options.seed, 0x636f72707573);
   shuffle(sources.begin(), sources.end(), random);
-  for (int64_t i = 0; i < options.dev + options.test; ++i) {
-    parts[sources[static_cast<size_t>(i)]] = i < options.dev ? Part::dev : Part::test;
+  for (int64_t i = 0; i < dev + options.test; ++i) {
+    parts[sources[static_cast<size_t>(i)]] = i < dev ? Part::dev : Part::test;
   }
   return parts;
 }

@@ -12,8 +12,9 @@
 namespace regard::text {
 
 struct CorpusOptions {
-  int64_t dev = 0;   ///< lines to hold out for development
-  int64_t test = 0;  ///< lines to hold out for testing
+  int64_t dev = 0;          ///< lines to hold out for development
+  double dev_fraction = 0;  ///< this share of the distinct sources, if it is more
+  int64_t test = 0;         ///< lines to hold out for testing
   uint64_t seed = 1;
   int64_t longest_words = 200;  ///< pairs with more words on a side are dropped
   bool drop_copies = false;     ///< drop pairs whose target is their source

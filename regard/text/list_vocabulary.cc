@@ -69,12 +69,22 @@ class ListVocabulary final : public Vocabulary {
     return ids;
   }
 
-  std::string decode(std::span<const int32_t> ids) const override {
+  std::vector<std::string> surfaces(std::string_view line) const override {
+    std::vector<std::string> list;
+    each_piece(kind_, repaired_utf8(line), [&](std::string_view text) { list.emplace_back(text); });
+    return list;
+  }
+
+  std::string decode(std::span<const int32_t> ids) const override { return decode(ids, {}); }
+
+  std::string decode(std::span<const int32_t> ids, std::span<const std::string> replacements) const override {
     std::string result;
     bool joined = false;  // a word stands before this one
-    for (const int32_t id : ids) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const int32_t id = ids[i];
       if (id <= kEnd || id >= begin()) continue;
-      const std::string& text = pieces_[static_cast<size_t>(id)];
+      const bool replaced = id == kUnknown && i < replacements.size() && !replacements[i].empty();
+      const std::string& text = replaced ? replacements[i] : pieces_[static_cast<size_t>(id)];
       const bool spaced = kind_ == VocabularyKind::words && text != kNewline;
       if (spaced && joined) result += ' ';
       result += text;

@@ -3,6 +3,8 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <iterator>
+#include <tuple>
 
 #include "regard/base/error.h"
 #include "regard/base/file.h"
@@ -132,13 +134,31 @@ std::string line_of(std::string_view message) {
   return result;
 }
 
-std::vector<Pair> read_parallel(const std::filesystem::path& source, const std::filesystem::path& target) {
-  std::vector<std::string> sources = read_lines(source), targets = read_lines(target);
-  if (sources.size() != targets.size()) {
-    throw DataError(source.string() + " has " + std::to_string(sources.size()) + " lines, " +
-                    target.string() + " has " + std::to_string(targets.size()) +
-                    "; line-parallel files need the same number");
+ParallelLines read_parallel_lines(std::span<const std::filesystem::path> source,
+                                  std::span<const std::filesystem::path> target) {
+  ParallelLines lines;
+  std::string names[2];
+  for (const auto& [files, side, name] :
+       {std::tuple(source, &lines.source, &names[0]), std::tuple(target, &lines.target, &names[1])}) {
+    for (const auto& file : files) {
+      auto read = read_lines(file);
+      side->insert(side->end(), std::make_move_iterator(read.begin()), std::make_move_iterator(read.end()));
+      *name += (name->empty() ? "" : " + ") + file.string();
+    }
   }
+  if (lines.source.size() != lines.target.size())
+    throw DataError(names[0] + " has " + std::to_string(lines.source.size()) + " lines, " + names[1] +
+                    " has " + std::to_string(lines.target.size()) +
+                    "; line-parallel files need the same number");
+  return lines;
+}
+
+ParallelLines read_parallel_lines(const std::filesystem::path& source, const std::filesystem::path& target) {
+  return read_parallel_lines({&source, 1}, {&target, 1});
+}
+
+std::vector<Pair> read_parallel(const std::filesystem::path& source, const std::filesystem::path& target) {
+  auto [sources, targets] = read_parallel_lines(source, target);
   std::vector<Pair> pairs(sources.size());
   for (size_t i = 0; i < pairs.size(); ++i) {
     pairs[i] = {std::move(sources[i]), std::move(targets[i]), "", static_cast<int64_t>(i) + 1};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,18 @@ std::vector<std::string> read_lines(const std::filesystem::path& path);
 /// lone CR becomes a space (it would be read back as a line's end).
 std::string line_of(std::string_view message);
 
-/// Pairs of two line-parallel files. Throws DataError naming both counts if they differ.
+/// The lines of two sides, as many on both.
+struct ParallelLines {
+  std::vector<std::string> source, target;
+};
+
+/// Line-parallel files, each side the lines of its files one after the other. Throws DataError naming both
+/// counts if they differ.
+ParallelLines read_parallel_lines(std::span<const std::filesystem::path> source,
+                                  std::span<const std::filesystem::path> target);
+ParallelLines read_parallel_lines(const std::filesystem::path& source, const std::filesystem::path& target);
+
+/// Pairs of two line-parallel files. Throws as read_parallel_lines().
 std::vector<Pair> read_parallel(const std::filesystem::path& source, const std::filesystem::path& target);
 
 /// Pairs of one file. TSV: source TAB target, further columns ignored, quotes literal, \t \n \\ as escapes,

@@ -78,6 +78,16 @@ class SentencePieceVocabulary final : public Vocabulary {
     return {ids.begin(), ids.end()};
   }
 
+  std::string decode(std::span<const int32_t> ids, std::span<const std::string>) const override {
+    return decode(ids);  // byte fallback knows no unknown words
+  }
+
+  std::vector<std::string> surfaces(std::string_view line) const override {
+    std::vector<std::string> list;
+    for (const int32_t id : encode(line)) list.push_back(piece(id));
+    return list;
+  }
+
   std::string decode(std::span<const int32_t> ids) const override {
     std::string marked = repaired_utf8(raw(ids));
     // The library puts one space before every text.

@@ -43,6 +43,37 @@ std::string repaired_utf8(std::string_view bytes) {
   }
 }
 
+namespace {
+
+/// The code point of one well-formed character.
+char32_t code_point(std::string_view character) {
+  const auto byte = [&](size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(character[i])); };
+  if (character.size() == 1) return byte(0);
+  char32_t c = byte(0) & (0x7FU >> character.size());
+  for (size_t i = 1; i < character.size(); ++i) c = c << 6 | (byte(i) & 63);
+  return c;
+}
+
+}  // namespace
+
+bool is_space(char32_t c) {
+  if (c < 0x80) return c == ' ' || (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x1F);
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+bool is_blank(std::string_view line) {
+  constexpr char32_t kByteOrderMark = 0xFEFF;
+  while (!line.empty()) {
+    const int length = utf8_character(line);
+    if (length == 0) return false;
+    const char32_t c = code_point(line.substr(0, static_cast<size_t>(length)));
+    if (!is_space(c) && c != kByteOrderMark) return false;
+    line.remove_prefix(static_cast<size_t>(length));
+  }
+  return true;
+}
+
 std::string utf8_of(uint32_t c) {
   const auto byte = [](uint32_t value) { return static_cast<char>(value); };
   if (c < 0x80) return {byte(c)};

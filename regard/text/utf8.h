@@ -17,6 +17,13 @@ size_t invalid_utf8(std::string_view bytes);
 /// The same text with each malformed byte replaced by U+FFFD.
 std::string repaired_utf8(std::string_view bytes);
 
+/// White space as Unicode has it, the set at which sacreBLEU splits: ASCII blanks and U+001C..U+001F, U+0085,
+/// U+00A0, U+2000..U+200A, U+3000 and their like, but not U+200B.
+bool is_space(char32_t c);
+
+/// True if a line holds white space and byte-order marks only, or nothing at all.
+bool is_blank(std::string_view line);
+
 /// One code point as UTF-8. REQUIRES a scalar value.
 std::string utf8_of(uint32_t code_point);
 

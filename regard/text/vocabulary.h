@@ -39,6 +39,12 @@ class Vocabulary {
   /// The text of pieces; end, begin and numbers out of range are skipped. decode(encode(x)) = x for text
   /// without unknown pieces (SentencePiece with byte fallback: for all valid UTF-8).
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
+  /// decode() that writes replacements[i] where ids[i] is the unknown word (a vocabulary of words; others
+  /// decode).
+  virtual std::string decode(std::span<const int32_t> ids,
+                             std::span<const std::string> replacements) const = 0;
+  /// The text behind each number of encode(line), known or not.
+  virtual std::vector<std::string> surfaces(std::string_view line) const = 0;
   /// One piece as people may see it ("▁la", "<unk>", "</s>").
   virtual std::string piece(int32_t id) const = 0;
   /// Sub-words merged to words; every piece belongs to exactly one word, in order. End symbols are words of

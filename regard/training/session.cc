@@ -41,11 +41,11 @@ boost::json::object training_json(const TrainingOptions& t) {
           {"patience", t.patience}};
 }
 
-boost::json::object whole_config(const SessionOptions& options, const models::BahdanauConfig& sizes) {
-  auto config = models::config_json(sizes);
-  config["vocabulary"] = options.vocabulary.kind == text::VocabularyKind::sentencepiece ? "sentencepiece"
-                         : options.vocabulary.kind == text::VocabularyKind::words       ? "words"
-                                                                                        : "characters";
+boost::json::object whole_config(const SessionOptions& options, const models::ModelConfig& sizes) {
+  boost::json::object config{{"model", options.model}};
+  for (const auto& member : models::config_json(sizes, models::model_kind(options.model).options))
+    config.insert(member);
+  config["vocabulary"] = models::vocabulary_name(options.vocabulary.kind);
   config["longest"] = options.longest;
   config["training"] = training_json(options.training);
   return config;
@@ -78,12 +78,13 @@ class Session {
 
   Ending run() {
     Data data = encode();
-    models::Bahdanau model(sizes_, options_.training.seed);
+    const auto made = models::make_model(models::model_kind(options_.model), config_, options_.training.seed);
+    models::EncoderDecoder& model = *made;
     Trainer trainer(model, data, options_.training, pool_);
     if (options_.resume)
       restore(model, trainer);
     else
-      models::write_weights(directory_, model.parameters());
+      begin(model, trainer);
     Hooks hooks;
     hooks.report = [&](const Report& report) { write_report(report); };
     hooks.interrupted = hooks_.interrupted;
@@ -100,29 +101,32 @@ class Session {
   ModelDirectory prepare() {
     const std::string print = fingerprint(lines_);
     if (!options_.resume) {
-      auto directory = ModelDirectory::create(options_.output, print);
+      auto directory = ModelDirectory::create_aside(options_.output, print);
       std::vector<std::string> both = lines_.source;
       both.insert(both.end(), lines_.target.begin(), lines_.target.end());
       source_ = target_ = text::train_vocabulary(both, options_.vocabulary);
-      sizes_ = options_.sizes;
-      sizes_.source_vocabulary = sizes_.target_vocabulary = source_->size();
-      directory.write("config.json", pretty(whole_config(options_, sizes_)));
+      config_ = options_.config;
+      config_.source_vocabulary = config_.target_vocabulary = source_->size();
+      directory.write("config.json", pretty(whole_config(options_, config_)));
       models::write_vocabularies(directory, *source_, *target_);
       return directory;
     }
+    if (!std::filesystem::exists(options_.output))
+      throw UsageError("there is nothing to resume in " + options_.output.string() +
+                       "; leave out --resume to begin");
     auto directory = ModelDirectory::open(options_.output);
     if (directory.data_fingerprint() != print)
       throw UsageError("cannot resume: the training data differ (fingerprint was " +
                        directory.data_fingerprint() + " and is now " + print +
                        "); give the files of the first run");
-    auto trained = models::load_model(options_.output);
-    source_ = trained.source;
-    target_ = trained.target;
-    sizes_ = options_.sizes;
-    sizes_.source_vocabulary = source_->size();
-    sizes_.target_vocabulary = target_->size();
+    const auto vocabularies = models::load_vocabularies(directory);
+    source_ = vocabularies.source;
+    target_ = vocabularies.target;
+    config_ = options_.config;
+    config_.source_vocabulary = source_->size();
+    config_.target_vocabulary = target_->size();
     const std::string name = directory.path("config.json").string();
-    require_same(parse_json_object(directory.read("config.json"), name), whole_config(options_, sizes_));
+    require_same(parse_json_object(directory.read("config.json"), name), whole_config(options_, config_));
     return directory;
   }
 
@@ -135,7 +139,14 @@ class Session {
     return data;
   }
 
-  void restore(models::Bahdanau& model, Trainer& trainer) {
+  /// Weights and a state of step 0; only then does the directory stand in its place.
+  void begin(const models::EncoderDecoder& model, Trainer& trainer) {
+    models::write_weights(directory_, model.parameters());
+    write_state(model, trainer, trainer.progress());
+    directory_.move_into_place();
+  }
+
+  void restore(models::EncoderDecoder& model, Trainer& trainer) {
     const auto path = directory_.path(kState);
     const SafeTensors state = parse_safetensors(read_checked(path), path.string());
     std::vector<nn::Parameter> last, moments;
@@ -146,9 +157,9 @@ class Session {
         moments.push_back({tensor.name, tensor.tensor});
     }
     // The trainer's optimiser holds the model's own tensors: copy into them.
-    models::Bahdanau loaded(sizes_, 0);
-    loaded.load(last);
-    const auto to = model.parameters(), from = loaded.parameters();
+    const auto loaded = models::model_kind(options_.model).make(config_);
+    loaded->load(last);
+    const auto to = model.parameters(), from = loaded->parameters();
     for (size_t i = 0; i < to.size(); ++i)
       std::copy_n(from[i].value.data<float>(), to[i].value.size(), to[i].value.data<float>());
     trainer.optimiser().load_moments(moments);
@@ -211,13 +222,17 @@ class Session {
     if (descriptor >= 0) ::close(descriptor);
   }
 
-  void keep_best(const models::Bahdanau& model) {
+  void keep_best(const models::EncoderDecoder& model) {
     best_.clear();
     for (const auto& p : model.parameters()) best_.push_back({p.name, p.value.copy()});
     guarded([&] { models::write_weights(directory_, best_); });
   }
 
-  void save(const models::Bahdanau& model, Trainer& trainer, const Progress& p) {
+  void save(const models::EncoderDecoder& model, Trainer& trainer, const Progress& progress) {
+    guarded([&] { write_state(model, trainer, progress); });
+  }
+
+  void write_state(const models::EncoderDecoder& model, Trainer& trainer, const Progress& p) {
     std::vector<NamedTensor> tensors;
     for (const auto& w : model.parameters()) tensors.push_back({"last." + w.name, w.value});
     for (const auto& w : best_) tensors.push_back({"best." + w.name, w.value});
@@ -229,10 +244,8 @@ class Session {
                                    {"best_dev_loss", fmt::format("{:.17g}", p.best_dev_loss)},
                                    {"evaluations_without_improvement", p.evaluations_without_improvement},
                                    {"has_best", p.has_best}};
-    guarded([&] {
-      write_checked(directory_.path(kState),
-                    safetensors_content(tensors, {{"progress", boost::json::serialize(json)}}));
-    });
+    write_checked(directory_.path(kState),
+                  safetensors_content(tensors, {{"progress", boost::json::serialize(json)}}));
   }
 
   /// A full disk must not end training: it warns, and the next save tries again.
@@ -249,7 +262,7 @@ class Session {
     }
   }
 
-  double dev_bleu(const models::Bahdanau& model, const Data& data) const {
+  double dev_bleu(const models::EncoderDecoder& model, const Data& data) const {
     std::vector<std::span<const int32_t>> sources;
     std::vector<std::string> references, hypotheses;
     for (int64_t i = 0; i < std::min(options_.bleu_lines, data.dev_source.size()); ++i) {
@@ -266,7 +279,7 @@ class Session {
   const SessionHooks& hooks_;
   ThreadPool& pool_;
   std::shared_ptr<const text::Vocabulary> source_, target_;
-  models::BahdanauConfig sizes_;
+  models::ModelConfig config_;
   ModelDirectory directory_;
   std::vector<nn::Parameter> best_;
   std::optional<std::string> failed_;

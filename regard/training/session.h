@@ -15,7 +15,8 @@ struct SessionOptions {
   std::filesystem::path output;
   bool resume = false;
   TrainingOptions training;
-  models::BahdanauConfig sizes;  ///< vocabularies' sizes are filled in
+  std::string model = "bahdanau";
+  models::ModelConfig config;  ///< vocabularies' sizes are filled in
   text::VocabularyOptions vocabulary;
   int64_t longest = 128;     ///< tokens of a sentence, the rest is cut
   int64_t bleu_lines = 200;  ///< development lines translated at an evaluation; 0: none

@@ -36,7 +36,7 @@ Lines letters(int count, bool reverse) {
 SessionOptions small(const std::filesystem::path& output, int64_t steps) {
   SessionOptions options;
   options.output = output;
-  options.sizes = {0, 0, 16, 16, 16, 16};
+  options.config = {0, 0, 16, 16, 16, 16};
   options.vocabulary.kind = text::VocabularyKind::characters;
   options.training.steps = steps;
   options.training.batch_tokens = 300;
@@ -130,7 +130,7 @@ TEST_P(SlowTask, CopyAndReverseReachAHundredPercent) {
   const tests::TemporaryFolder folder;
   const Lines lines = letters(3000, GetParam());
   auto options = small(folder / "m", 900);
-  options.sizes = {0, 0, 48, 48, 48, 48};
+  options.config = {0, 0, 48, 48, 48, 48};
   options.training.learning_rate = 6e-3;
   options.training.warm_up = 100;
   options.training.batch_tokens = 600;
@@ -145,7 +145,7 @@ TEST_P(SlowTask, CopyAndReverseReachAHundredPercent) {
     ids.back().push_back(0);
   }
   const std::vector<std::span<const int32_t>> sources(ids.begin(), ids.end());
-  const auto greedy = decoding::search(trained.model, sources, {.beam = 1}, pool);
+  const auto greedy = decoding::search(*trained.model, sources, {.beam = 1}, pool);
   int right = 0;
   for (size_t i = 0; i < ids.size(); ++i)
     right += trained.target->decode(greedy[i].at(0).ids) == lines.target[i];
@@ -154,10 +154,10 @@ TEST_P(SlowTask, CopyAndReverseReachAHundredPercent) {
   // Alone and in any batch, on one thread and two: the same tokens and the same bits of the score.
   ThreadPool one(1);
   for (const int64_t beam : {1, 4}) {
-    const auto all = decoding::search(trained.model, sources, {.beam = beam}, pool);
+    const auto all = decoding::search(*trained.model, sources, {.beam = beam}, pool);
     for (size_t i = 0; i < 20; ++i) {
       const auto alone =
-          decoding::search(trained.model, std::span(&sources[i], 1), {.beam = beam, .sentences = 1}, one);
+          decoding::search(*trained.model, std::span(&sources[i], 1), {.beam = beam, .sentences = 1}, one);
       ASSERT_EQ(alone[0].size(), all[i].size());
       for (size_t h = 0; h < all[i].size(); ++h) {
         EXPECT_EQ(alone[0][h].ids, all[i][h].ids);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <deque>
 
+#include "regard/decoding/perplexity.h"
+
 namespace regard::training {
 namespace {
 
@@ -31,6 +33,7 @@ models::SentencePairs pairs_of(std::span<const int64_t> numbers, const text::Sen
   for (int64_t i : numbers) {
     pairs.sources.push_back(source[i]);
     pairs.targets.push_back(target[i]);
+    pairs.numbers.push_back(static_cast<uint64_t>(i));
   }
   return pairs;
 }
@@ -43,7 +46,8 @@ int64_t target_tokens(std::span<const int64_t> batch, const text::Sentences& tar
 
 }  // namespace
 
-Trainer::Trainer(models::Bahdanau& model, const Data& data, const TrainingOptions& options, ThreadPool& pool)
+Trainer::Trainer(models::EncoderDecoder& model, const Data& data, const TrainingOptions& options,
+                 ThreadPool& pool)
     : model_(model),
       data_(data),
       options_(options),
@@ -55,13 +59,15 @@ double Trainer::train_batch(const std::vector<int64_t>& batch, int64_t& tokens) 
   const auto pieces = deal(batch, data_.source, options_.shards);
   std::deque<autograd::Tape> tapes(pieces.size());
   std::vector<double> losses(pieces.size());
-  const double scale = 1.0 / static_cast<double>(tokens);
+  const int64_t step = progress_.step + 1;
+  const models::LossOptions loss_options{.smoothing = options_.label_smoothing,
+                                         .scale = 1.0 / static_cast<double>(tokens),
+                                         .dropout = models::DropoutKey{options_.seed, step}};
   pool_.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) {
     const auto p = static_cast<size_t>(i);
     for (const auto& parameter : model_.parameters()) tapes[p].watch(parameter.value);
     const autograd::Tape::Recording recording(tapes[p]);
-    const Tensor loss =
-        model_.loss(pairs_of(pieces[p], data_.source, data_.target), options_.label_smoothing, scale);
+    const Tensor loss = model_.loss(pairs_of(pieces[p], data_.source, data_.target), loss_options);
     losses[p] = static_cast<double>(loss.data<float>()[0]);
     tapes[p].backward(loss);
   });
@@ -69,7 +75,6 @@ double Trainer::train_batch(const std::vector<int64_t>& batch, int64_t& tokens) 
   for (double l : losses) loss += l;
   std::vector<autograd::Tape*> shards;
   for (auto& tape : tapes) shards.push_back(&tape);
-  const int64_t step = progress_.step + 1;
   const double norm =
       optimiser_.update(shards, learning_rate(options_.learning_rate, options_.warm_up, step), step, pool_);
   if (!std::isfinite(loss) || !std::isfinite(norm)) {
@@ -84,16 +89,7 @@ double Trainer::train_batch(const std::vector<int64_t>& batch, int64_t& tokens) 
 }
 
 double Trainer::dev_loss() const {
-  const auto batches = text::make_batches(data_.dev_source, data_.dev_target, {.tokens = 3000}, 0, 0, false);
-  std::vector<double> sums(batches.size());
-  pool_.parallel_for(static_cast<int64_t>(batches.size()), [&](int64_t i) {
-    const auto b = static_cast<size_t>(i);
-    const Tensor loss = model_.loss(pairs_of(batches[b], data_.dev_source, data_.dev_target), 0.0, 1.0);
-    sums[b] = static_cast<double>(loss.data<float>()[0]);
-  });
-  double total = 0;
-  for (double s : sums) total += s;
-  return total / static_cast<double>(std::max<int64_t>(data_.dev_target.tokens(), 1));
+  return decoding::nats_per_token(model_, data_.dev_source, data_.dev_target, pool_);
 }
 
 /// True if the development loss is the best so far. `counts`: patience takes notice.
@@ -150,7 +146,6 @@ Ending Trainer::run(const Hooks& hooks) {
     aside = 0;
     last_report = Clock::now();
   };
-  if (progress_.step == 0) save();
   Ending ending = Ending::finished;
   bool evaluated = false;
   for (bool running = true; running;) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "regard/base/thread_pool.h"
-#include "regard/models/bahdanau.h"
+#include "regard/models/model.h"
 #include "regard/text/batches.h"
 #include "regard/training/optimiser.h"
 
@@ -67,9 +67,9 @@ enum class Ending { finished, out_of_time, out_of_patience, interrupted };
 
 class Trainer {
  public:
-  Trainer(models::Bahdanau& model, const Data& data, const TrainingOptions& options, ThreadPool& pool);
+  Trainer(models::EncoderDecoder& model, const Data& data, const TrainingOptions& options, ThreadPool& pool);
 
-  /// Trains until an ending. Saves before the first step and at the end. Throws DataError on a loss that is
+  /// Trains until an ending. Saves from time to time and at the end. Throws DataError on a loss that is
   /// not finite, with the step and the batch's lines.
   Ending run(const Hooks& hooks);
 
@@ -83,7 +83,7 @@ class Trainer {
   double train_batch(const std::vector<int64_t>& batch, int64_t& tokens);
   bool evaluate(const Hooks& hooks, Report& report, bool counts);
 
-  models::Bahdanau& model_;
+  models::EncoderDecoder& model_;
   const Data& data_;
   TrainingOptions options_;
   ThreadPool& pool_;

@@ -1,0 +1,86 @@
+// regard score and align: given translations through a trained model.
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <filesystem>
+#include <iostream>
+
+#include "regard/alignment/word_matrix.h"
+#include "regard/cli/json.h"
+#include "regard/cli/progress.h"
+#include "regard/cli/verb.h"
+#include "regard/decoding/forced.h"
+#include "regard/text/readers.h"
+
+namespace regard::cli {
+namespace {
+
+constexpr size_t kPairs = 2000;  // that are worked on together
+
+struct PairArguments {
+  std::string model;
+  std::filesystem::path source, target;
+};
+
+/// Calls use(model, source ids with end symbol, hypothesis) for each pair in order and prints what it returns.
+template <class Use>
+void for_each_pair(const PairArguments& a, const Common& common, Use use) {
+  const models::TrainedModel model = models::load_model(a.model);
+  const auto [source, target] = text::read_parallel_lines(a.source, a.target);
+  ThreadPool pool(common.threads > 0 ? common.threads : available_processors());
+  Progress progress(common.quiet);
+  for (size_t first = 0; first < source.size(); first += kPairs) {
+    const size_t count = std::min(kPairs, source.size() - first);
+    std::vector<std::vector<int32_t>> source_ids(count), target_ids(count);
+    for (size_t i = 0; i < count; ++i) {
+      source_ids[i] = model.source->encode(source[first + i]);
+      source_ids[i].push_back(text::Vocabulary::kEnd);
+      target_ids[i] = model.target->encode(target[first + i]);
+    }
+    const std::vector<std::span<const int32_t>> sources(source_ids.begin(), source_ids.end()),
+        targets(target_ids.begin(), target_ids.end());
+    const auto forced = decoding::force(*model.model, sources, targets, pool, model.frozen.get());
+    for (size_t i = 0; i < count; ++i) std::cout << use(model, source_ids[i], forced[i]) << "\n";
+    progress.show(fmt::format("{} of {} pairs", first + count, source.size()),
+                  static_cast<double>(first + count) / static_cast<double>(source.size()));
+  }
+}
+
+std::shared_ptr<PairArguments> add_pair_options(CLI::App* verb) {
+  auto a = std::make_shared<PairArguments>();
+  verb->add_option("model", a->model, "The model directory")->required();
+  verb->add_option("--source", a->source, "Source lines")->required();
+  verb->add_option("--target", a->target, "Target lines, as many")->required();
+  return a;
+}
+
+}  // namespace
+
+void add_score(CLI::App& app, Common& common) {
+  auto* verb = app.add_subcommand("score", "Log-probability of each pair, in nats");
+  const auto a = add_pair_options(verb);
+  verb->callback([a, &common] {
+    for_each_pair(*a, common,
+                  [&](const models::TrainedModel&, const std::vector<int32_t>&, const decoding::Hypothesis& h) {
+                    const std::string score = fmt::format("{:.9g}", h.score);
+                    return common.json ? "{\"score\":" + score + "}" : score;
+                  });
+  });
+}
+
+void add_align(CLI::App& app, Common& common) {
+  auto* verb =
+      app.add_subcommand("align", "Pharaoh links i-j of each pair (words, from 0), read off the attention");
+  const auto a = add_pair_options(verb);
+  verb->callback([a, &common] {
+    for_each_pair(*a, common,
+                  [&](const models::TrainedModel& model, const std::vector<int32_t>& ids,
+                      const decoding::Hypothesis& h) {
+                    const auto links = alignment::links(alignment::word_matrix(model, ids, h));
+                    return common.json ? boost::json::serialize(links_json(links)) : alignment::pharaoh(links);
+                  });
+  });
+}
+
+}  // namespace regard::cli

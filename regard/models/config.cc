@@ -1,0 +1,116 @@
+#include "regard/models/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "regard/base/error.h"
+#include "regard/storage/json.h"
+
+namespace regard::models {
+namespace {
+
+constexpr int64_t kLargestWidth = 16384, kLargestVocabulary = int64_t{1} << 24;
+
+template <auto Member>
+ChoiceField choice(std::vector<std::string> names) {
+  using Enum = std::remove_cvref_t<decltype(std::declval<ModelConfig>().*Member)>;
+  return {std::move(names), [](const ModelConfig& config) { return static_cast<int>(config.*Member); },
+          [](ModelConfig& config, int value) { config.*Member = static_cast<Enum>(value); }};
+}
+
+IntegerField width(int64_t ModelConfig::*member) { return {member, 1, kLargestWidth}; }
+
+std::vector<ConfigField> make_fields() {
+  return {
+      {"embedding", "Width of embeddings", width(&ModelConfig::embedding)},
+      {"width", "Width of the states (of an encoder: per direction)", width(&ModelConfig::width)},
+      {"alignment_width", "Width of the alignment model's hidden layer", width(&ModelConfig::alignment_width)},
+      {"readout_width", "Width of the layer before the output", width(&ModelConfig::readout_width)},
+      {"readout", "The layer before the output: tanh of state, context and word, or maxout of pairs (2015)",
+       choice<&ModelConfig::readout>({"tanh", "maxout"})},
+      {"bidirectional", "The encoder reads in both directions", FlagField{&ModelConfig::bidirectional}},
+      {"reverse_source", "The encoder reads the source's words from the end (Sutskever et al. 2014)",
+       FlagField{&ModelConfig::reverse_source}},
+      {"dropout", "Share of numbers dropped in training, of encoder states and of the readout",
+       NumberField{&ModelConfig::dropout, 0, 0.95}},
+  };
+}
+
+struct ToJson {
+  const ModelConfig& config;
+  boost::json::value operator()(const IntegerField& field) const { return config.*field.member; }
+  boost::json::value operator()(const NumberField& field) const { return config.*field.member; }
+  boost::json::value operator()(const FlagField& field) const { return config.*field.member; }
+  boost::json::value operator()(const ChoiceField& field) const {
+    return boost::json::string(field.names.at(static_cast<size_t>(field.get(config))));
+  }
+};
+
+struct FromJson {
+  ModelConfig& config;
+  const boost::json::object& json;
+  const std::string& name;
+  std::string_view file;
+
+  void operator()(const IntegerField& field) const {
+    config.*field.member = json_integer(json, name, file, field.smallest, field.largest);
+  }
+  void operator()(const NumberField& field) const {
+    const double value = json_number(json, name, file);
+    if (!(value >= field.smallest && value <= field.largest))
+      throw DataError(file, 0, fmt::format("\"{}\" is {}, expected {} to {}", name, value, field.smallest,
+                                           field.largest));
+    config.*field.member = value;
+  }
+  void operator()(const FlagField& field) const { config.*field.member = json_boolean(json, name, file); }
+  void operator()(const ChoiceField& field) const {
+    const std::string value = json_string(json, name, file);
+    const auto found = std::find(field.names.begin(), field.names.end(), value);
+    if (found == field.names.end())
+      throw DataError(file, 0,
+                      fmt::format("unknown {} \"{}\"; expected {}", name, value, fmt::join(field.names, ", ")));
+    field.set(config, static_cast<int>(found - field.names.begin()));
+  }
+};
+
+}  // namespace
+
+std::string ConfigField::option() const {
+  std::string result = "--" + name;
+  std::replace(result.begin(), result.end(), '_', '-');
+  return result;
+}
+
+std::span<const ConfigField> config_fields() {
+  static const std::vector<ConfigField> fields = make_fields();
+  return fields;
+}
+
+const ConfigField& config_field(std::string_view name) {
+  for (const ConfigField& field : config_fields())
+    if (field.name == name) return field;
+  throw Error(ErrorKind::internal, "no model option is called " + std::string(name));
+}
+
+boost::json::object config_json(const ModelConfig& config, std::span<const char* const> fields) {
+  boost::json::object json{{"source_vocabulary", config.source_vocabulary},
+                           {"target_vocabulary", config.target_vocabulary}};
+  for (const char* name : fields) json[name] = std::visit(ToJson{config}, config_field(name).kind);
+  return json;
+}
+
+ModelConfig config_from_json(const boost::json::object& json, std::span<const char* const> fields,
+                             std::string_view file) {
+  ModelConfig config;
+  config.source_vocabulary = json_integer(json, "source_vocabulary", file, 1, kLargestVocabulary);
+  config.target_vocabulary = json_integer(json, "target_vocabulary", file, 1, kLargestVocabulary);
+  for (const char* name : fields) {
+    const ConfigField& field = config_field(name);
+    std::visit(FromJson{config, json, field.name, file}, field.kind);
+  }
+  return config;
+}
+
+}  // namespace regard::models

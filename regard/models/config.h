@@ -1,0 +1,65 @@
+#pragma once
+// The sizes and choices of all models in one flat value, and the one table of their names: config.json, the command
+// line and the errors read it.
+
+#include <boost/json.hpp>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace regard::models {
+
+/// The decoder's last hidden layer.
+enum class Readout { tanh, maxout };
+
+/// What a model is made of. A model reads some of these (its registration lists which); the rest stays at the
+/// default. Letters as in the models: V vocabularies, D embedding, N state, A alignment, R readout.
+struct ModelConfig {
+  int64_t source_vocabulary = 0, target_vocabulary = 0;
+  int64_t embedding = 256, width = 256, alignment_width = 256, readout_width = 256;
+  Readout readout = Readout::tanh;
+  bool reverse_source = false;
+  bool bidirectional = false;
+  double dropout = 0;
+};
+
+struct IntegerField {
+  int64_t ModelConfig::*member;
+  int64_t smallest, largest;
+};
+struct NumberField {
+  double ModelConfig::*member;
+  double smallest, largest;
+};
+struct FlagField {
+  bool ModelConfig::*member;
+};
+/// One of several names; the number is the place in `names`.
+struct ChoiceField {
+  std::vector<std::string> names;
+  int (*get)(const ModelConfig&);
+  void (*set)(ModelConfig&, int);
+};
+
+/// One member of ModelConfig as it is written: `name` in config.json, --name with dashes on the command line.
+struct ConfigField {
+  std::string name, help;
+  std::variant<IntegerField, NumberField, FlagField, ChoiceField> kind;
+
+  std::string option() const;  ///< "--readout-width"
+};
+
+/// Every field but the vocabularies' sizes, in the order in which they are written.
+std::span<const ConfigField> config_fields();
+/// Throws Error (internal) if there is none of this name.
+const ConfigField& config_field(std::string_view name);
+
+/// The vocabularies' sizes and the fields named, and back. Throws DataError naming `file`.
+boost::json::object config_json(const ModelConfig& config, std::span<const char* const> fields);
+ModelConfig config_from_json(const boost::json::object& json, std::span<const char* const> fields,
+                             std::string_view file);
+
+}  // namespace regard::models

@@ -1,0 +1,61 @@
+#include "regard/models/model.h"
+
+#include <unordered_map>
+
+namespace regard::models {
+
+State select(const State& state, std::span<const int32_t> rows) {
+  State selected;
+  for (const Tensor& tensor : state) selected.push_back(autograd::rows(tensor, rows));
+  return selected;
+}
+
+void EncoderDecoder::initialise(uint64_t seed) {
+  uint64_t stream = 100;
+  visit([&](const std::string&, Tensor& tensor, const Shape& shape, const nn::Initial& initial) {
+    tensor = initial.draw(shape, seed, stream++);
+  });
+}
+
+std::vector<nn::Parameter> EncoderDecoder::parameters() const {
+  std::vector<nn::Parameter> list;
+  const auto add = [&](const std::string& name, const Tensor& tensor, const Shape&, const nn::Initial&) {
+    list.push_back({name, tensor});
+  };
+  const_cast<EncoderDecoder*>(this)->visit(add);  // the visitor only copies handles
+  return list;
+}
+
+int64_t EncoderDecoder::parameter_count() const {
+  int64_t count = 0;
+  for (const auto& parameter : parameters()) count += parameter.value.size();
+  return count;
+}
+
+void EncoderDecoder::load(std::span<const nn::Parameter> values) {
+  std::unordered_map<std::string, Tensor> by_name;
+  for (const auto& value : values) by_name[value.name] = value.value;
+  visit([&](const std::string& name, Tensor& tensor, const Shape& shape, const nn::Initial&) {
+    const auto found = by_name.find(name);
+    if (found == by_name.end())
+      throw DataError("the weights lack " + name + "; is this another model's file?");
+    if (found->second.shape() != shape)
+      throw DataError("weights " + name + " " + shape_text(found->second.shape()) + ", expected " +
+                      shape_text(shape));
+    tensor = found->second;
+  });
+}
+
+std::vector<Tensor> tensors_of(const EncoderDecoder& model) {
+  std::vector<Tensor> tensors;
+  for (const auto& parameter : model.parameters()) tensors.push_back(parameter.value);
+  return tensors;
+}
+
+void EncoderDecoder::convert(DType dtype) {
+  visit([&](const std::string&, Tensor& tensor, const Shape&, const nn::Initial&) {
+    tensor = tensor.to(dtype);
+  });
+}
+
+}  // namespace regard::models

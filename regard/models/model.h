@@ -1,0 +1,104 @@
+#pragma once
+// What every model that writes a target, word by word, has in common: training asks for its loss, decoding for its
+// steps, files for its parameters.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "regard/autograd/operations.h"
+#include "regard/autograd/sequences.h"
+#include "regard/models/config.h"
+#include "regard/nn/parameter.h"
+
+namespace regard::models {
+
+/// Source and target sentences of one piece of a batch, end symbols included.
+struct SentencePairs {
+  std::vector<std::span<const int32_t>> sources, targets;
+  std::vector<uint64_t> numbers{};  ///< of the sentences among all, for dropout; empty: 0, 1, ...
+};
+
+/// Where dropout's random numbers come from. They depend on the sentence, not on batch, shard or thread.
+struct DropoutKey {
+  uint64_t seed = 0;
+  int64_t step = 0;
+};
+
+struct LossOptions {
+  double smoothing = 0;                 ///< label smoothing over all entries
+  double scale = 1;                     ///< the loss is a sum over target positions times this
+  std::optional<DropoutKey> dropout{};  ///< absent: no dropout, as when evaluating
+};
+
+/// What a decoder carries from step to step: tensors [R, ...], row r belongs to hypothesis r.
+using State = std::vector<Tensor>;
+/// Rows of a state, in this order; rows may repeat.
+State select(const State& state, std::span<const int32_t> rows);
+
+/// What the encoder hands to the decoder: a value, so that beam search may do with it what it likes.
+struct Memory {
+  autograd::Ragged sources;
+  Tensor h;             ///< [S, E] annotations of all sentences, or [B, E] one vector a sentence
+  Tensor keys;          ///< [S, A] projected once; undefined without attention
+  State initial_state;  ///< [B, ...]
+};
+
+/// One decoder step for R hypotheses.
+struct Step {
+  Tensor logits;  ///< [R, V]
+  State state;
+  Tensor alpha;  ///< [R, longest S], what each hypothesis attended to; undefined without attention
+};
+
+/// Called with every parameter: name, tensor, shape, and how it begins.
+using ParameterVisitor =
+    std::function<void(const std::string& name, Tensor& tensor, const Shape& shape, const nn::Initial&)>;
+
+class EncoderDecoder {
+ public:
+  explicit EncoderDecoder(const ModelConfig& config) : config_(config) {}
+  EncoderDecoder(const EncoderDecoder&) = delete;
+  EncoderDecoder& operator=(const EncoderDecoder&) = delete;
+  virtual ~EncoderDecoder() = default;
+
+  const ModelConfig& config() const { return config_; }
+  /// True if step() returns alpha.
+  virtual bool attends() const = 0;
+
+  /// The loss of all target positions, teacher-forced: scale * sum of smoothed cross-entropies, nats; [1].
+  virtual Tensor loss(const SentencePairs& pairs, const LossOptions& options) const = 0;
+  virtual Memory encode(std::span<const std::span<const int32_t>> sources) const = 0;
+  /// y_prev [R] (the begin symbol at first), state [R, ...], sentence_of [R] into the memory's sentences.
+  virtual Step step(std::span<const int32_t> y_prev, const State& state, const Memory& memory,
+                    std::span<const int32_t> sentence_of) const = 0;
+
+  /// Draws all parameters anew, each from (seed, its place in the list).
+  void initialise(uint64_t seed);
+  /// Handles that share storage with the model, in the order of the files.
+  std::vector<nn::Parameter> parameters() const;
+  int64_t parameter_count() const;
+  /// Replaces storage by that of `values`, by name. Throws DataError if a name is missing or a shape differs.
+  void load(std::span<const nn::Parameter> values);
+  /// The same numbers in another type (f64 for tests).
+  void convert(DType dtype);
+
+  /// The symbol that starts every target: the vocabulary's last.
+  int32_t begin() const { return static_cast<int32_t>(config_.target_vocabulary - 1); }
+
+ protected:
+  /// The one list of the model's parameters.
+  virtual void visit(const ParameterVisitor& visitor) = 0;
+
+ private:
+  ModelConfig config_;
+};
+
+/// The parameters without their names.
+std::vector<Tensor> tensors_of(const EncoderDecoder& model);
+
+}  // namespace regard::models

@@ -1,0 +1,27 @@
+#pragma once
+// The list of all models by name. A new model is one file and one line here (docs/adding-a-model.md).
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "regard/models/model.h"
+
+namespace regard::models {
+
+struct ModelKind {
+  const char* name;
+  const char* summary;               ///< one line, with its paper
+  std::vector<const char*> options;  ///< names of the fields of ModelConfig that it reads
+  std::unique_ptr<EncoderDecoder> (*make)(const ModelConfig&);
+};
+
+std::span<const ModelKind> all_models();
+/// Throws UsageError listing the names.
+const ModelKind& model_kind(std::string_view name);
+
+/// A model with parameters drawn from `seed`. Throws UsageError if the configuration's parts do not fit.
+std::unique_ptr<EncoderDecoder> make_model(const ModelKind& kind, const ModelConfig& config, uint64_t seed);
+
+}  // namespace regard::models

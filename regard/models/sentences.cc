@@ -1,0 +1,52 @@
+#include "regard/models/sentences.h"
+
+#include <numeric>
+
+namespace regard::models {
+
+TargetRows target_rows(std::span<const std::span<const int32_t>> targets, int32_t begin) {
+  TargetRows rows;
+  for (const auto& target : targets) {
+    rows.targets.push_back(static_cast<int64_t>(target.size()));
+    for (size_t i = 0; i < target.size(); ++i) rows.previous.push_back(i ? target[i - 1] : begin);
+    rows.y.insert(rows.y.end(), target.begin(), target.end());
+  }
+  return rows;
+}
+
+std::vector<int32_t> first_rows(const autograd::Ragged& sentences) {
+  std::vector<int32_t> first;
+  for (int64_t b = 0; b < sentences.count(); ++b) first.push_back(static_cast<int32_t>(sentences.begin(b)));
+  return first;
+}
+
+std::vector<int32_t> last_rows(const autograd::Ragged& sentences) {
+  std::vector<int32_t> last;
+  for (int64_t b = 0; b < sentences.count(); ++b)
+    last.push_back(static_cast<int32_t>(sentences.begin(b) + sentences.length(b) - 1));
+  return last;
+}
+
+Dropout::Dropout(double rate, const SentencePairs& pairs, const LossOptions& options)
+    : rate_(options.dropout ? rate : 0), numbers_(pairs.numbers) {
+  if (rate_ == 0) return;
+  key_ = mix(options.dropout->seed, static_cast<uint64_t>(options.dropout->step));
+  if (!numbers_.empty()) return;
+  numbers_.resize(pairs.sources.size());
+  std::iota(numbers_.begin(), numbers_.end(), uint64_t{0});
+}
+
+Tensor Dropout::operator()(const Tensor& x, uint64_t layer, const autograd::Ragged& sentences) const {
+  if (rate_ == 0) return x;
+  const bool row_a_sentence = x.rows() != sentences.total();
+  std::vector<uint64_t> keys;
+  keys.reserve(static_cast<size_t>(x.rows()));
+  for (int64_t b = 0; b < sentences.count(); ++b) {
+    const uint64_t sentence = mix(mix(key_, layer), numbers_[static_cast<size_t>(b)]);
+    const int64_t rows = row_a_sentence ? 1 : sentences.length(b);
+    for (int64_t t = 0; t < rows; ++t) keys.push_back(mix(sentence, static_cast<uint64_t>(t)));
+  }
+  return autograd::dropout(x, rate_, keys);
+}
+
+}  // namespace regard::models

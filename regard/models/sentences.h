@@ -1,0 +1,58 @@
+#pragma once
+// How batches of sentences become rows: distinct words, previous words, keys of dropout.
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "regard/autograd/operations.h"
+#include "regard/models/model.h"
+
+namespace regard::models {
+
+/// The distinct numbers of a list, in order of first appearance, and for every entry its place among them:
+/// what depends on the word alone is computed once a distinct word.
+class Distinct {
+ public:
+  void push_back(int32_t id) {
+    const auto [place, fresh] = place_.try_emplace(id, static_cast<int32_t>(ids_.size()));
+    if (fresh) ids_.push_back(id);
+    index_.push_back(place->second);
+  }
+  std::span<const int32_t> ids() const { return ids_; }
+  std::span<const int32_t> index() const { return index_; }
+
+ private:
+  std::vector<int32_t> ids_, index_;
+  std::unordered_map<int32_t, int32_t> place_;
+};
+
+/// Target rows of a batch, sentence after sentence: the word to predict and the word before it.
+struct TargetRows {
+  autograd::Ragged targets;
+  Distinct previous;
+  std::vector<int32_t> y;
+};
+TargetRows target_rows(std::span<const std::span<const int32_t>> targets, int32_t begin);
+
+/// Row numbers of every sentence's first position, and of its last. REQUIRES: no empty sentence.
+std::vector<int32_t> first_rows(const autograd::Ragged& sentences);
+std::vector<int32_t> last_rows(const autograd::Ragged& sentences);
+
+/// Dropout (Srivastava et al. 2014) on rows of a ragged batch, in training only. A number is dropped by
+/// (seed, step, layer, sentence, position, column): the same in any batch, shard or thread.
+class Dropout {
+ public:
+  Dropout() = default;  ///< none
+  Dropout(double rate, const SentencePairs& pairs, const LossOptions& options);
+  /// x [total, N], or [B, N] with one row a sentence.
+  Tensor operator()(const Tensor& x, uint64_t layer, const autograd::Ragged& sentences) const;
+
+ private:
+  double rate_ = 0;
+  uint64_t key_ = 0;
+  std::vector<uint64_t> numbers_;
+};
+
+}  // namespace regard::models
