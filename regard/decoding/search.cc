@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -42,16 +43,27 @@ bool better(const Candidate& a, const Candidate& b) {
   return a.token < b.token;
 }
 
-/// The `count` best continuations of one row; the begin symbol is never one.
+/// The `count` best continuations of one row; the begin symbol is never one. Blocks whose largest logit cannot enter
+/// the list are passed over.
 void add_candidates(const float* logits, int64_t V, double log_probability, int64_t row, int64_t count,
                     std::vector<Candidate>& into) {
+  constexpr int64_t kBlock = 256;
   const double lse = static_cast<double>(simd::log_sum_exp(logits, V));
   std::vector<Candidate> best;
-  for (int64_t v = 0; v < V - 1; ++v) {
-    const Candidate c{log_probability + (static_cast<double>(logits[v]) - lse), static_cast<int32_t>(v), row};
-    if (static_cast<int64_t>(best.size()) == count && !better(c, best.back())) continue;
-    if (static_cast<int64_t>(best.size()) == count) best.pop_back();
-    best.insert(std::upper_bound(best.begin(), best.end(), c, better), c);
+  float smallest = -std::numeric_limits<float>::infinity();  // logit that has to be exceeded
+  for (int64_t begin = 0; begin < V - 1; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, V - 1);
+    const bool full = static_cast<int64_t>(best.size()) == count;
+    if (full && !(simd::largest(logits + begin, end - begin) > smallest)) continue;
+    for (int64_t v = begin; v < end; ++v) {
+      if (static_cast<int64_t>(best.size()) == count) {
+        if (!(logits[v] > smallest)) continue;
+        best.pop_back();
+      }
+      const Candidate c{log_probability + (static_cast<double>(logits[v]) - lse), static_cast<int32_t>(v), row};
+      best.insert(std::upper_bound(best.begin(), best.end(), c, better), c);
+      smallest = logits[best.back().token];
+    }
   }
   into.insert(into.end(), best.begin(), best.end());
 }
