@@ -316,6 +316,24 @@ Tensor rows(const Tensor& x, std::span<const int32_t> ids) {
   });
 }
 
+const Operation kRowRange("row_range", [] {
+  return std::vector{sample("rows 1..2", {{4, 3}}, [](auto in) { return row_range(in[0], 1, 3); })};
+});
+Tensor row_range(const Tensor& x, int64_t begin, int64_t end) {
+  const Tensor y = x.row_range(begin, end);
+  const NodePointer nx = input(x);
+  if (!nx) return y;
+  return dispatch(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    return record(kRowRange, y, [nx, begin](const Tensor& dy) {
+      add_to<T>(nx, [&](T* g) {
+        T* const to = g + begin * dy.dim(-1);
+        simd::add(to, dy.data<T>(), to, dy.size());
+      });
+    });
+  });
+}
+
 const Operation kMaxout("maxout", [] {
   return std::vector{sample("maxout", {{3, 4}}, [](auto in) { return maxout(in[0]); })};
 });

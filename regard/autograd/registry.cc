@@ -3,23 +3,10 @@
 namespace regard::autograd {
 
 std::vector<const Operation*> all_operations() {
-  return {&kLinear,
-          &kAdd,
-          &kAddBias,
-          &kMultiply,
-          &kMix,
-          &kTanh,
-          &kSigmoid,
-          &kColumns,
-          &kConcatColumns,
-          &kConcatRows,
-          &kRows,
-          &kMaxout,
-          &kDropout,
-          &kSum,
-          &kGruSequence,
-          &kAdditiveAttention,
-          &kAttentionDecoder,
+  return {&kLinear,        &kAdd,          &kAddBias,     &kMultiply,          &kMix,
+          &kTanh,          &kSigmoid,      &kColumns,     &kConcatColumns,     &kConcatRows,
+          &kRows,          &kRowRange,     &kMaxout,      &kDropout,           &kSum,
+          &kElmanSequence, &kLstmSequence, &kGruSequence, &kAdditiveAttention, &kAttentionDecoder,
           &kOutputLoss};
 }
 

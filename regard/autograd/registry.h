@@ -6,7 +6,7 @@
 namespace regard::autograd {
 
 extern const Operation kLinear, kAdd, kAddBias, kMultiply, kMix, kTanh, kSigmoid, kColumns, kConcatColumns,
-    kConcatRows, kRows, kMaxout, kDropout, kSum, kGruSequence, kAdditiveAttention, kAttentionDecoder,
-    kOutputLoss;
+    kConcatRows, kRows, kRowRange, kMaxout, kDropout, kSum, kElmanSequence, kLstmSequence, kGruSequence,
+    kAdditiveAttention, kAttentionDecoder, kOutputLoss;
 
 }  // namespace regard::autograd

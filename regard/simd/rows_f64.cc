@@ -34,5 +34,7 @@ double cross_entropy(double* x, int64_t n, int64_t target, double smoothing, dou
 }
 void gru_forward(const GruForwardF64& row, int64_t n) { scalar::gru_forward<double>(row, n); }
 void gru_backward(const GruBackwardF64& row, int64_t n) { scalar::gru_backward<double>(row, n); }
+void lstm_forward(const LstmForwardF64& row, int64_t n) { scalar::lstm_forward<double>(row, n); }
+void lstm_backward(const LstmBackwardF64& row, int64_t n) { scalar::lstm_backward<double>(row, n); }
 
 }  // namespace regard::simd

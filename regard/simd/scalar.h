@@ -194,6 +194,46 @@ void gru_backward(const Row& row, int64_t n) {
   }
 }
 
+/// T is the element type, Row LstmForward or LstmForwardF64.
+template <class T, class Row>
+void lstm_forward(const Row& row, int64_t n) {
+  const auto sum = [&](int64_t k) { return (row.x2 ? row.x[k] + row.x2[k] : row.x[k]) + row.gh[k]; };
+  for (int64_t j = 0; j < n; ++j) {
+    const T i = sigmoid(sum(j));
+    const T f = sigmoid(sum(n + j));
+    const T g = std::tanh(sum(2 * n + j));
+    const T o = sigmoid(sum(3 * n + j));
+    if (row.gates) {
+      row.gates[j] = i;
+      row.gates[n + j] = f;
+      row.gates[2 * n + j] = g;
+      row.gates[3 * n + j] = o;
+    }
+    row.c[j] = f * row.c_prev[j] + i * g;
+    row.h[j] = o * std::tanh(row.c[j]);
+  }
+}
+
+/// Differentiates lstm_forward.
+template <class T, class Row>
+void lstm_backward(const Row& row, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    const T i = row.gates[j], f = row.gates[n + j], g = row.gates[2 * n + j], o = row.gates[3 * n + j];
+    const T t = std::tanh(row.c[j]);
+    const T dh = row.dh[j] + row.h_carry[j];  // h = o tanh(c)
+    const T dc = (row.dc ? row.dc[j] : T{0}) + row.c_carry[j] + dh * o * (1 - t * t);
+    const T d[4] = {dc * g * i * (1 - i),              // c = f c_prev + i g,  i = sigmoid(..)
+                    dc * row.c_prev[j] * f * (1 - f),  // f = sigmoid(..)
+                    dc * i * (1 - g * g),              // g = tanh(..)
+                    dh * t * o * (1 - o)};             // o = sigmoid(..)
+    for (int64_t part = 0; part < 4; ++part) {
+      row.dgates[part * n + j] = d[part];
+      if (row.dx_sum) row.dx_sum[part * n + j] += d[part];
+    }
+    row.c_carry[j] = dc * f;
+  }
+}
+
 template <class T, class Step>
 void adam(T* w, const T* g, T* m, T* v, int64_t n, const Step& step) {
   const T b1 = step.beta1, b2 = step.beta2;
