@@ -320,7 +320,7 @@ const Operation kRowRange("row_range", [] {
   return std::vector{sample("rows 1..2", {{4, 3}}, [](auto in) { return row_range(in[0], 1, 3); })};
 });
 Tensor row_range(const Tensor& x, int64_t begin, int64_t end) {
-  const Tensor y = x.row_range(begin, end);
+  const Tensor y = x.row_range(begin, end);  // all rows too: the order of sums in backward is then always one
   const NodePointer nx = input(x);
   if (!nx) return y;
   return dispatch(x.dtype(), [&](auto zero) {

@@ -62,24 +62,6 @@ std::vector<Tensor> random_tensors(std::initializer_list<Shape> shapes, DType dt
   return result;
 }
 
-TEST(GruSequence, EqualsItsSteps) {
-  const auto in = random_tensors({{4, 9}, {9, 3}, {9}});
-  const std::vector<int32_t> index{0, 1, 2, 3, 1, 0};
-  const Ragged sentences{{0, 3, 4, 6}};
-  for (const bool reverse : {false, true}) {
-    const Tensor fused = gru_sequence(in[0], index, in[1], in[2], sentences, reverse);
-    for (int64_t b = 0; b < 3; ++b) {
-      Tensor h = Tensor::zeros({1, 3}, DType::f64);
-      for (int64_t k = 0; k < sentences.length(b); ++k) {
-        const int64_t row = sentences.begin(b) + (reverse ? sentences.length(b) - 1 - k : k);
-        h = gru_step(rows(in[0], std::vector<int32_t>{index[static_cast<size_t>(row)]}), h, in[1], in[2]);
-        for (int64_t n = 0; n < 3; ++n)
-          EXPECT_NEAR(fused.as_matrix<double>()(row, n), h.values<double>()[static_cast<size_t>(n)], 1e-14);
-      }
-    }
-  }
-}
-
 TEST(AttentionDecoder, EqualsItsSteps) {
   const auto in = random_tensors({{3, 2}, {6, 3}, {6, 5}, {3, 2}, {3}, {4, 6}, {6, 5}, {6, 2}, {6}});
   const Ragged sources{{0, 2, 5, 6}}, targets{{0, 1, 4, 6}};
