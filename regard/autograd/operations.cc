@@ -195,6 +195,15 @@ Tensor sigmoid(const Tensor& x) {
       [](auto y) { return y * (1 - y); });
 }
 
+const Operation kRelu("relu", [] {
+  return std::vector{sample("relu", {{3, 4}}, [](auto in) { return relu(in[0]); })};
+});
+Tensor relu(const Tensor& x) {
+  return elementwise(
+      kRelu, x, [](const auto* p, auto* q, int64_t n) { simd::relu(p, q, n); },
+      [](auto y) { return y > 0 ? 1 : 0; });
+}
+
 const Operation kColumns("columns", [] {
   return std::vector{sample("columns 1..3", {{3, 4}}, [](auto in) { return columns(in[0], 1, 3); })};
 });

@@ -23,6 +23,7 @@ Tensor multiply(const Tensor& a, const Tensor& b);
 Tensor mix(const Tensor& z, const Tensor& a, const Tensor& b);
 Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);
+Tensor relu(const Tensor& x);
 /// Columns begin..end-1 of x [R, N].
 Tensor columns(const Tensor& x, int64_t begin, int64_t end);
 /// [x_0 | x_1 | ...] of equal R.

@@ -3,10 +3,27 @@
 namespace regard::autograd {
 
 std::vector<const Operation*> all_operations() {
-  return {&kLinear,        &kAdd,          &kAddBias,     &kMultiply,          &kMix,
-          &kTanh,          &kSigmoid,      &kColumns,     &kConcatColumns,     &kConcatRows,
-          &kRows,          &kRowRange,     &kMaxout,      &kDropout,           &kSum,
-          &kElmanSequence, &kLstmSequence, &kGruSequence, &kAdditiveAttention, &kAttentionDecoder,
+  return {&kLinear,
+          &kAdd,
+          &kAddBias,
+          &kMultiply,
+          &kMix,
+          &kTanh,
+          &kSigmoid,
+          &kRelu,
+          &kColumns,
+          &kConcatColumns,
+          &kConcatRows,
+          &kRows,
+          &kRowRange,
+          &kMaxout,
+          &kDropout,
+          &kSum,
+          &kElmanSequence,
+          &kLstmSequence,
+          &kGruSequence,
+          &kAdditiveAttention,
+          &kAttentionDecoder,
           &kOutputLoss};
 }
 

@@ -72,12 +72,16 @@ struct LstmState {
 /// One step of the same cell: x [R, 4N] (bias included). An unfused composition.
 LstmState lstm_step(const Tensor& x, const LstmState& previous, const Tensor& U, const Tensor& b);
 
-/// A simple recurrence (G = 1, S = 1): h' = tanh(x + U h + b).  Elman 1990, Cognitive Science 14(2).
-/// Reference: elman_step over the same rows.
-Tensor elman_sequence(const RecurrenceInputs& in, const Ragged& sentences, bool reverse);
+enum class Activation { tanh, relu };
+
+/// A simple recurrence (G = 1, S = 1): h' = tanh(x + U h + b).  Elman 1990, Cognitive Science 14(2). With
+/// relu for tanh: Le, Jaitly and Hinton 2015, arXiv:1504.00941.  Reference: elman_step over the same rows.
+Tensor elman_sequence(const RecurrenceInputs& in, const Ragged& sentences, bool reverse,
+                      Activation activation = Activation::tanh);
 
 /// One step of the same cell: x [R, N] (bias included), h [R, N]; returns [R, N]. An unfused composition.
-Tensor elman_step(const Tensor& x, const Tensor& h, const Tensor& U, const Tensor& b);
+Tensor elman_step(const Tensor& x, const Tensor& h, const Tensor& U, const Tensor& b,
+                  Activation activation = Activation::tanh);
 
 /// One step of additive attention (Bahdanau et al. 2015, A.1.2): see regard/attention/additive.h.
 /// query [R, A], keys [S, A], values [S, E], v [A]; returns c [R, E]. `weights`, if not null, receives alpha

@@ -9,6 +9,7 @@
 
 namespace regard::nn {
 
+using autograd::Activation;
 using autograd::add;
 using autograd::columns;
 using autograd::concat_columns;
@@ -23,8 +24,8 @@ using autograd::tanh;
 
 namespace {
 
-constexpr std::array kKinds{CellKind::elman, CellKind::lstm, CellKind::gru, CellKind::gru_2014,
-                            CellKind::gru_2015};
+constexpr std::array kKinds{CellKind::elman, CellKind::elman_relu, CellKind::lstm,
+                            CellKind::gru,   CellKind::gru_2014,   CellKind::gru_2015};
 
 void require_operands(const Cell& cell, const Tensor& x) {
   const int64_t g = gates(cell.kind), N = cell.U.rank() == 2 ? cell.U.dim(1) : 0;
@@ -36,6 +37,10 @@ void require_operands(const Cell& cell, const Tensor& x) {
                    shape_text(cell.U.shape()) + ", b_hh " + shape_text(cell.b_hh.shape()) +
                    ", expected [R, " + gN + "], [" + gN + ", N], " +
                    (has_state_bias(cell.kind) ? "[" + gN + "]" : "none"));
+}
+
+Activation activation(CellKind kind) {
+  return kind == CellKind::elman_relu ? Activation::relu : Activation::tanh;
 }
 
 /// [h | c], or h where there is no c; undefined if h is.
@@ -92,6 +97,8 @@ std::string_view cell_name(CellKind kind) {
   switch (kind) {
     case CellKind::elman:
       return "elman";
+    case CellKind::elman_relu:
+      return "elman-relu";
     case CellKind::lstm:
       return "lstm";
     case CellKind::gru:
@@ -113,7 +120,10 @@ CellKind cell_from_name(std::string_view name) {
   throw UsageError("unknown cell \"" + std::string(name) + "\", expected one of " + names);
 }
 
-int64_t gates(CellKind kind) { return kind == CellKind::elman ? 1 : kind == CellKind::lstm ? 4 : 3; }
+int64_t gates(CellKind kind) {
+  if (kind == CellKind::elman || kind == CellKind::elman_relu) return 1;
+  return kind == CellKind::lstm ? 4 : 3;
+}
 bool has_memory(CellKind kind) { return kind == CellKind::lstm; }
 bool has_state_bias(CellKind kind) { return kind != CellKind::gru_2014 && kind != CellKind::gru_2015; }
 
@@ -125,7 +135,8 @@ CellState step(const Cell& cell, const Tensor& x, const CellState& previous) {
   require_operands(cell, x);
   switch (cell.kind) {
     case CellKind::elman:
-      return {autograd::elman_step(x, previous.h, cell.U, cell.b_hh), {}};
+    case CellKind::elman_relu:
+      return {autograd::elman_step(x, previous.h, cell.U, cell.b_hh, activation(cell.kind)), {}};
     case CellKind::lstm: {
       const autograd::LstmState next = autograd::lstm_step(x, {previous.h, previous.c}, cell.U, cell.b_hh);
       return {next.h, next.c};
@@ -147,7 +158,8 @@ Sequence run(const Cell& cell, const Tensor& x, std::span<const int32_t> index, 
   const auto states = [&]() -> Tensor {  // [total, N], of an LSTM [total, 2N]
     switch (cell.kind) {
       case CellKind::elman:
-        return autograd::elman_sequence(inputs, sentences, reverse);
+      case CellKind::elman_relu:
+        return autograd::elman_sequence(inputs, sentences, reverse, activation(cell.kind));
       case CellKind::lstm:
         return autograd::lstm_sequence(inputs, sentences, reverse);
       case CellKind::gru:

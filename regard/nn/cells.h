@@ -4,6 +4,8 @@
 //
 //   elman     h' = tanh(x + U h + b)
 //             Elman 1990, "Finding structure in time", Cognitive Science 14(2).
+//   elman-relu  the same with relu, max(0, .), for tanh
+//             Le, Jaitly and Hinton 2015, arXiv:1504.00941.
 //   lstm      i, f, o = sigmoid(x + U h + b)   g = tanh(x + U h + b)   c' = f c + i g   h' = o tanh(c')
 //             Hochreiter and Schmidhuber 1997, "Long short-term memory", Neural Computation 9(8); forget
 //             gate: Gers, Schmidhuber and Cummins 2000, "Learning to forget", Neural Computation 12(10).
@@ -27,11 +29,11 @@
 
 namespace regard::nn {
 
-enum class CellKind { elman, lstm, gru, gru_2014, gru_2015 };
+enum class CellKind { elman, elman_relu, lstm, gru, gru_2014, gru_2015 };
 
 /// All kinds, in the order above.
 std::span<const CellKind> cell_kinds();
-/// "elman", "lstm", "gru", "gru-2014", "gru-2015".
+/// "elman", "elman-relu", "lstm", "gru", "gru-2014", "gru-2015".
 std::string_view cell_name(CellKind kind);
 /// The kind of that name. Throws UsageError, listing the names.
 CellKind cell_from_name(std::string_view name);

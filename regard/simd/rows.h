@@ -28,6 +28,10 @@ void scale(float alpha, const float* x, float* y, int64_t n);  ///< y = alpha x
 void scale(double alpha, const double* x, double* y, int64_t n);
 void tanh_backward(const float* y, const float* dy, float* dx, int64_t n);  ///< dx = dy (1 - y^2)
 void tanh_backward(const double* y, const double* dy, double* dx, int64_t n);
+void relu(const float* x, float* y, int64_t n);  ///< y = max(x, 0); NaN stays NaN
+void relu(const double* x, double* y, int64_t n);
+void relu_backward(const float* y, const float* dy, float* dx, int64_t n);  ///< dx = y > 0 ? dy : 0
+void relu_backward(const double* y, const double* dy, double* dx, int64_t n);
 
 // --- reductions
 // ----------------------------------------------------------------------------------------------------

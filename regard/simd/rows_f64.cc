@@ -17,6 +17,10 @@ void scale(double alpha, const double* x, double* y, int64_t n) { scalar::scale(
 void tanh_backward(const double* y, const double* dy, double* dx, int64_t n) {
   scalar::tanh_backward(y, dy, dx, n);
 }
+void relu(const double* x, double* y, int64_t n) { scalar::relu(x, y, n); }
+void relu_backward(const double* y, const double* dy, double* dx, int64_t n) {
+  scalar::relu_backward(y, dy, dx, n);
+}
 double dot(const double* a, const double* b, int64_t n) { return scalar::dot(a, b, n); }
 double sum_of_squares(const double* x, int64_t n) { return scalar::sum_of_squares(x, n); }
 double largest(const double* x, int64_t n) { return scalar::largest(x, n); }

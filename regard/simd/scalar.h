@@ -64,6 +64,16 @@ void tanh_backward(const T* y, const T* dy, T* dx, int64_t n) {
 }
 
 template <class T>
+void relu(const T* x, T* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] < 0 ? T{0} : x[i];
+}
+
+template <class T>
+void relu_backward(const T* y, const T* dy, T* dx, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) dx[i] = y[i] > 0 ? dy[i] : T{0};
+}
+
+template <class T>
 T dot(const T* a, const T* b, int64_t n) {
   T sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];

@@ -5,6 +5,7 @@ usage: cells.py [FILE]     writes FILE, by default cells.json beside this script
 
 The cells, with x = W y + b_ih given (N numbers a gate):
   elman     h' = tanh(x + U h + b)
+  elman-relu  the same with max(0, .) for tanh
   lstm      i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of x + U h + b;  c' = f c + i g;  h' = o tanh(c')
   gru       r, z = sigmoid(x + U h + b);  n = tanh(x_n + r (U_n h + b_n));  h' = (1 - z) n + z h
   gru-2014  r, z = sigmoid(x + U h);  h~ = tanh(x_n + U_n (r h));  h' = z h + (1 - z) h~
@@ -33,7 +34,7 @@ import sys
 D, N = 5, 3
 LENGTHS = [3, 1, 0, 4]
 INDEX = [0, 1, 2, 1, 4, 3, 0, 4]
-GATES = {"elman": 1, "lstm": 4, "gru": 3, "gru-2014": 3, "gru-2015": 3}
+GATES = {"elman": 1, "elman-relu": 1, "lstm": 4, "gru": 3, "gru-2014": 3, "gru-2015": 3}
 
 
 def parameter_list(kind):
@@ -71,6 +72,10 @@ def elman(x, U, b, h, _):
     return [cmath.tanh(a) for a in plus(x, product(U, h), b)], None
 
 
+def elman_relu(x, U, b, h, _):
+    return [a if a.real > 0 else 0j for a in plus(x, product(U, h), b)], None
+
+
 def lstm(x, U, b, h, c):
     a = plus(x, product(U, h), b)
     i, f, g, o = gate(a, 0), gate(a, 1), gate(a, 2), gate(a, 3)
@@ -105,7 +110,7 @@ def gru_2015(x, U, _, h, __):
     return [(1 - z[k]) * h[k] + z[k] * candidate[k] for k in range(N)], None
 
 
-CELLS = {"elman": elman, "lstm": lstm, "gru": gru, "gru-2014": gru_2014, "gru-2015": gru_2015}
+CELLS = {"elman": elman, "elman-relu": elman_relu, "lstm": lstm, "gru": gru, "gru-2014": gru_2014, "gru-2015": gru_2015}
 
 
 def run(cell, xs, U, b, state, reverse):
