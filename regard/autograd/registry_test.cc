@@ -7,6 +7,7 @@
 #include "regard/autograd/tape.h"
 #include "regard/base/numeric_gradient.h"
 #include "regard/base/random.h"
+#include "tests/support/leaf_gradient.h"
 
 namespace regard::autograd {
 namespace {
@@ -33,14 +34,7 @@ TEST(GradientRegistry, EveryOperationEverySample) {
       }
       for (size_t i = 0; i < sample.inputs.size(); ++i) {
         const Tensor& x = sample.inputs[i];
-        const auto node = tape.leaf(x);
-        Tensor analytic =
-            node->gradient.defined() ? node->gradient.copy() : Tensor::zeros(x.shape(), DType::f64);
-        for (const auto& part : node->sparse)
-          for (size_t r = 0; r < part.ids.size(); ++r)
-            for (int64_t c = 0; c < x.dim(-1); ++c)
-              analytic.as_matrix<double>()(part.ids[r], c) +=
-                  part.rows.as_matrix<double>()(static_cast<int64_t>(r), c);
+        const Tensor analytic = leaf_gradient(tape, x);
         const auto numeric =
             numeric_gradient([&] { return weighted_sum(sample.compute(sample.inputs)).data<double>()[0]; },
                              x.values<double>());

@@ -60,8 +60,8 @@ inline Tensor gru_sequence(const Tensor& x, std::span<const int32_t> index, cons
 Tensor gru_step(const Tensor& x, const Tensor& h, const Tensor& U, const Tensor& b);
 
 /// A long short-term memory (G = 4: i f g o, S = 2: a state is [h | c]), with a = x + U h + b:
-///   i = sigmoid(a_i)   f = sigmoid(a_f)   g = tanh(a_g)   o = sigmoid(a_o)   c' = f c + i g   h' = o
-///   tanh(c')
+///   i = sigmoid(a_i)   f = sigmoid(a_f)   g = tanh(a_g)   o = sigmoid(a_o)
+///   c' = f c + i g     h' = o tanh(c')
 /// Hochreiter and Schmidhuber 1997, Neural Computation 9(8); forget gate: Gers, Schmidhuber and Cummins 2000,
 /// Neural Computation 12(10); no peepholes. Reference: lstm_step over the same rows.
 Tensor lstm_sequence(const RecurrenceInputs& in, const Ragged& sentences, bool reverse);

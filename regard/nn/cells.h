@@ -2,22 +2,22 @@
 // Recurrent cells: one step that reads like the paper, and whole ragged batches. The input's projection
 // x = W y + b_ih is the caller's task, for all steps at once: it does not depend on the state.
 //
-//   elman     h' = tanh(x + U h + b)
-//             Elman 1990, "Finding structure in time", Cognitive Science 14(2).
-//   elman-relu  the same with relu, max(0, .), for tanh
-//             Le, Jaitly and Hinton 2015, arXiv:1504.00941.
-//   lstm      i, f, o = sigmoid(x + U h + b)   g = tanh(x + U h + b)   c' = f c + i g   h' = o tanh(c')
-//             Hochreiter and Schmidhuber 1997, "Long short-term memory", Neural Computation 9(8); forget
-//             gate: Gers, Schmidhuber and Cummins 2000, "Learning to forget", Neural Computation 12(10).
-//   gru       r, z = sigmoid(x + U h + b)   n = tanh(x_n + r (U_n h + b_n))   h' = (1 - z) n + z h
-//             Cho et al. 2014, arXiv:1406.1078, in cuDNN's form: reset after the product.
-//   gru-2014  r, z = sigmoid(x + U h)   h~ = tanh(x_n + U_n (r h))   h' = z h + (1 - z) h~
-//             Cho et al. 2014, arXiv:1406.1078, section 2.3.
-//   gru-2015  the same gates and candidate   h' = (1 - z) h + z h~
-//             Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, appendix A.1.1.
+//   elman       h' = tanh(x + U h + b)
+//               Elman 1990, "Finding structure in time", Cognitive Science 14(2).
+//   elman-relu  h' = max(x + U h + b, 0)
+//               Le, Jaitly and Hinton 2015, arXiv:1504.00941.
+//   lstm        i, f, o = sigmoid(x + U h + b)   g = tanh(x + U h + b)   c' = f c + i g   h' = o tanh(c')
+//               Hochreiter and Schmidhuber 1997, "Long short-term memory", Neural Computation 9(8); forget
+//               gate: Gers, Schmidhuber and Cummins 2000, "Learning to forget", Neural Computation 12(10).
+//   gru         r, z = sigmoid(x + U h + b)   n = tanh(x_n + r (U_n h + b_n))   h' = (1 - z) n + z h
+//               Cho et al. 2014, arXiv:1406.1078, in cuDNN's form: reset after the product.
+//   gru-2014    r, z = sigmoid(x + U h)   h~ = tanh(x_n + U_n (r h))   h' = z h + (1 - z) h~
+//               Cho et al. 2014, arXiv:1406.1078, section 2.3.
+//   gru-2015    r, z = sigmoid(x + U h)   h~ = tanh(x_n + U_n (r h))   h' = (1 - z) h + z h~
+//               Bahdanau, Cho and Bengio 2015, arXiv:1409.0473, appendix A.1.1.
 //
-// Blocks of N rows in x, U and b_hh: i f g o in an LSTM, r z n in a GRU. elman, lstm and gru have fused
-// operations over sequences (regard/autograd/sequences.h); the others run as compositions.
+// Blocks of N rows in x, U and b_hh: i f g o in an LSTM, r z n in a GRU. All but the last two have fused
+// operations over sequences (regard/autograd/sequences.h); those two run as compositions.
 // All functions are safe from several threads.
 
 #include <cstdint>

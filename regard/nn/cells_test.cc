@@ -15,6 +15,7 @@
 #include "regard/base/file.h"
 #include "regard/base/random.h"
 #include "regard/nn/unrolled.h"
+#include "tests/support/leaf_gradient.h"
 
 namespace regard::nn {
 namespace {
@@ -24,21 +25,6 @@ using autograd::linear;
 using autograd::multiply;
 using autograd::Ragged;
 using autograd::Tape;
-
-/// A leaf's whole gradient, dense.
-Tensor gradient(const Tape& tape, const Tensor& leaf) {
-  const auto node = tape.leaf(leaf);
-  const Tensor g =
-      node->gradient.defined() ? node->gradient.copy() : Tensor::zeros(leaf.shape(), leaf.dtype());
-  dispatch(leaf.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    for (const auto& part : node->sparse)
-      for (size_t r = 0; r < part.ids.size(); ++r)
-        for (int64_t c = 0; c < g.dim(-1); ++c)
-          g.as_matrix<T>()(part.ids[r], c) += part.rows.template as_matrix<T>()(static_cast<int64_t>(r), c);
-  });
-  return g;
-}
 
 std::vector<int32_t> range(int64_t n) {
   std::vector<int32_t> all;
@@ -128,7 +114,7 @@ void expect_golden(const GoldenRun& it, const Tape& tape, const boost::json::obj
   for (size_t p = 0; p < parameters.size(); ++p) {
     const auto& g = parameters[p].at("gradient").as_object();
     double squares = 0, dot = 0, i = 1;
-    for (const double x : gradient(tape, it.parameters[p]).values<double>()) {
+    for (const double x : leaf_gradient(tape, it.parameters[p]).values<double>()) {
       squares += x * x;
       dot += x * std::sin(i++);
     }
@@ -212,7 +198,7 @@ TEST(Cells, RunEqualsItsStepsAndSoDoGradients) {
       expect_near<double>(whole.last.h, steps.last.h, 1e-12, name + ", last h");
       if (has_memory(kind)) expect_near<double>(whole.last.c, steps.last.c, 1e-12, name + ", last c");
       for (size_t i = 0; i < leaves.size(); ++i)
-        expect_near<double>(gradient(tape, leaves[i]), gradient(tape_of_steps, leaves[i]), 1e-12,
+        expect_near<double>(leaf_gradient(tape, leaves[i]), leaf_gradient(tape_of_steps, leaves[i]), 1e-12,
                             name + ", gradient of leaf " + std::to_string(i));
     }
 }
@@ -252,7 +238,7 @@ Bits bits(const Cell& cell, const Tensor& x, const Ragged& sentences, bool rever
   const Tape::Recording recording(tape);
   const Sequence s = run(cell, x, range(x.rows()), sentences, reverse);
   tape.backward(autograd::sum(multiply(s.h, s.h)));
-  return {s.h, s.last.h, gradient(tape, x), gradient(tape, cell.U)};
+  return {s.h, s.last.h, leaf_gradient(tape, x), leaf_gradient(tape, cell.U)};
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {

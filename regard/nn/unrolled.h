@@ -24,12 +24,11 @@ struct ActiveRows {
 using UnrolledStep = std::function<Tensor(const ActiveRows& active, const Tensor& previous)>;
 
 /// state_k = step(state_{k-1}) for every sentence, all active ones at once. What a step returns is at the
-/// same time its output and what the next one starts from: an LSTM's is [h | c], an attention decoder's [s |
-/// context].
-///   initial  [B, W]  states before the first step
-///   returns  [total, W]  states after every step; with `reverse` each sentence is read from its end, and row
-///   i
-///                        still belongs to position i
+/// same time its output and what the next one starts from: an LSTM's is [h | c], that of an attention
+/// decoder [s | context].
+///   initial  [B, W]      states before the first step
+///   returns  [total, W]  states after every step, in the sentences' order
+/// With `reverse` each sentence is read from its end; row i still belongs to position i.
 /// Differentiable through rows and concat_rows. Beside the steps O(total W) copies. A sentence's rows depend
 /// on nothing but its own where `step` treats rows alike. `step` is called on this thread, in the order of k.
 /// Throws ShapeError if `initial` or what `step` returns has another shape.

@@ -6,6 +6,8 @@
 
 #include "regard/autograd/operations.h"
 #include "regard/autograd/tape.h"
+#include "regard/base/random.h"
+#include "tests/support/leaf_gradient.h"
 
 namespace regard::nn {
 namespace {
@@ -61,13 +63,60 @@ TEST(Unroll, GradientsReachTheInitialStates) {
   autograd::Tape tape;
   tape.watch(initial);
   const autograd::Tape::Recording recording(tape);
-  // The states have the factors 2, 4, 8; the last ones are counted again with their sentence's own factor.
+  // The states have the factors 2, 4, 8, and every sentence's last one counts twice.
   const Tensor scaled = autograd::multiply(initial, Tensor::full({4, 1}, 1.0, DType::f64));
   const Tensor states = unroll(kSentences, false, scaled, doubling);
   const Tensor last = last_states(states, kSentences, false, scaled);
   tape.backward(autograd::add(autograd::sum(states), autograd::sum(last)));
   EXPECT_EQ(numbers(tape.leaf(initial)->gradient),
             (std::vector<double>{2 + 4 + 4, 1, 2 + 4 + 8 + 8, 2 + 4 + 4}));
+}
+
+/// The attention decoder's recurrence in terms of unroll: a state is [s | c].
+Tensor unrolled_decoder(const autograd::AttentionDecoderInputs& in, std::span<const int32_t> index,
+                        const Ragged& sources, const Ragged& targets) {
+  const int64_t N = in.s0.dim(1), E = in.values.dim(1);
+  const Tensor no_context = Tensor::zeros({in.s0.dim(0), E}, in.s0.dtype());
+  const Tensor initial = autograd::concat_columns(std::vector{in.s0, no_context});
+  return unroll(targets, false, initial, [&](const ActiveRows& active, const Tensor& previous) {
+    std::vector<int32_t> words;
+    for (const int32_t position : active.positions) words.push_back(index[static_cast<size_t>(position)]);
+    const Tensor s_before = autograd::columns(previous, 0, N);  // s_{i-1} [R, N]
+    const Tensor query = autograd::linear(s_before, in.W_a);    // [R, A]
+    const Tensor c =
+        autograd::additive_attention(query, in.keys, in.values, in.v, sources, active.sentences);  // [R, E]
+    const Tensor x = autograd::add(autograd::rows(in.y, words), autograd::linear(c, in.C));        // [R, 3N]
+    const Tensor s = autograd::gru_step(x, s_before, in.U, in.b);  // s_i [R, N]
+    return autograd::concat_columns(std::vector{s, c});
+  });
+}
+
+TEST(Unroll, AnAttentionDecoderEqualsItsFusedOperation) {
+  const Ragged sources{{0, 2, 5, 6}}, targets{{0, 1, 4, 6}};
+  const std::vector<int32_t> index{0, 1, 2, 3, 1, 0};
+  std::vector<Tensor> in;
+  RandomStream random(5, 6);
+  for (const Shape& shape : {Shape{3, 2}, Shape{6, 3}, Shape{6, 5}, Shape{3, 2}, Shape{3}, Shape{4, 6},
+                             Shape{6, 5}, Shape{6, 2}, Shape{6}}) {
+    in.push_back(Tensor::empty(shape, DType::f64));
+    for (double& v : in.back().values<double>()) v = 0.5 * random.normal();
+  }
+  const autograd::AttentionDecoderInputs operands{in[0], in[1], in[2], in[3], in[4],
+                                                  in[5], in[6], in[7], in[8]};
+  const auto gradients = [&](auto decoder) {
+    autograd::Tape tape;
+    for (const Tensor& x : in) tape.watch(x);
+    const autograd::Tape::Recording recording(tape);
+    const Tensor result = decoder(operands, index, sources, targets);
+    tape.backward(autograd::sum(autograd::multiply(result, result)));
+    std::vector<Tensor> all{result};
+    for (const Tensor& x : in) all.push_back(leaf_gradient(tape, x));
+    return all;
+  };
+  const auto fused = gradients(autograd::attention_decoder), unrolled = gradients(unrolled_decoder);
+  for (size_t i = 0; i < fused.size(); ++i)
+    for (int64_t j = 0; j < fused[i].size(); ++j)
+      EXPECT_NEAR(fused[i].data<double>()[j], unrolled[i].data<double>()[j], 1e-13) << i << ", " << j;
 }
 
 TEST(Unroll, ShapesThatDoNotFitAreRefused) {
