@@ -2,8 +2,10 @@
 #include <numeric>
 
 #include "regard/attention/additive.h"
+#include "regard/autograd/contributions.h"
 #include "regard/autograd/gru_rows.h"
 #include "regard/autograd/operations.h"
+#include "regard/autograd/recurrence.h"
 #include "regard/autograd/registry.h"
 #include "regard/autograd/samples.h"
 #include "regard/autograd/schedule.h"
@@ -16,24 +18,6 @@ namespace {
 const Ragged kSources{{0, 2, 5, 6}};
 const Ragged kTargets{{0, 1, 4, 6}};
 const std::vector<int32_t> kIndex{0, 1, 2, 3, 1, 0};
-
-template <class T>
-void add_to(const std::shared_ptr<Node>& node, const Tensor& contribution) {
-  if (!node) return;
-  node->contribute([&](const Tensor& g, bool more) {
-    if (more)
-      simd::add(g.data<T>(), contribution.data<T>(), g.data<T>(), g.size());
-    else
-      std::memcpy(g.bytes(), contribution.bytes(), static_cast<size_t>(g.byte_size()));
-  });
-}
-
-template <class T>
-void add_product(const std::shared_ptr<Node>& node, MatrixView<const T> a, MatrixView<const T> b) {
-  if (!node) return;
-  node->contribute(
-      [&](const Tensor& g, bool more) { gemm::multiply(a, b, g.as_matrix<T>(), {.accumulate = more}); });
-}
 
 template <class T>
 attention::AdditiveOperands<T> operands(MatrixView<const T> query, const Tensor& keys, const Tensor& values,
@@ -61,7 +45,7 @@ template <class T>
 void decoder_forward(const DecoderTrace<T>& t, const Tensor& result) {
   const AttentionDecoderInputs& in = t.in;
   const int64_t N = t.N, A = t.A, E = t.E;
-  const Tensor yb = with_gate_bias<T>(in.y, in.b, N);
+  const Tensor yb = with_bias<T>(in.y, in.b, 2 * N);
   const MatrixView<const T> side_by_side[] = {in.W_a.as_matrix<T>().transposed(),
                                               in.U.as_matrix<T>().transposed()};
   gemm::Packed<T> state_weights;
@@ -184,11 +168,7 @@ void decoder_backward(const DecoderTrace<T>& t, const DecoderNodes& nodes, const
   add_product<T>(nodes.W_a, dq.column_range(0, A).transposed(), previous);
   add_product<T>(nodes.U, state_part.transposed(), previous);
   add_product<T>(nodes.C, dg.transposed(), t.contexts.template as_matrix<T>());
-  if (nodes.b) {
-    const Tensor db = Tensor::zeros({3 * t.N}, t.in.b.dtype());
-    simd::add_column_sums(state_part.data, state_part.rows, state_part.row_stride, db.data<T>(), 3 * t.N);
-    add_to<T>(nodes.b, db);
-  }
+  add_row_sum<T>(nodes.b, state_part);
   if (nodes.values)
     nodes.values->contribute(
         [&](const Tensor& d_values, bool more) { add_value_gradients<T>(t, g.d_contexts, d_values, more); });

@@ -195,6 +195,15 @@ Tensor sigmoid(const Tensor& x) {
       [](auto y) { return y * (1 - y); });
 }
 
+const Operation kRelu("relu", [] {
+  return std::vector{sample("relu", {{3, 4}}, [](auto in) { return relu(in[0]); })};
+});
+Tensor relu(const Tensor& x) {
+  return elementwise(
+      kRelu, x, [](const auto* p, auto* q, int64_t n) { simd::relu(p, q, n); },
+      [](auto y) { return y > 0 ? 1 : 0; });
+}
+
 const Operation kColumns("columns", [] {
   return std::vector{sample("columns 1..3", {{3, 4}}, [](auto in) { return columns(in[0], 1, 3); })};
 });
@@ -313,6 +322,24 @@ Tensor rows(const Tensor& x, std::span<const int32_t> ids) {
                       }
                     });
                   });
+  });
+}
+
+const Operation kRowRange("row_range", [] {
+  return std::vector{sample("rows 1..2", {{4, 3}}, [](auto in) { return row_range(in[0], 1, 3); })};
+});
+Tensor row_range(const Tensor& x, int64_t begin, int64_t end) {
+  const Tensor y = x.row_range(begin, end);  // all rows too: the order of sums in backward is then always one
+  const NodePointer nx = input(x);
+  if (!nx) return y;
+  return dispatch(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    return record(kRowRange, y, [nx, begin](const Tensor& dy) {
+      add_to<T>(nx, [&](T* g) {
+        T* const to = g + begin * dy.dim(-1);
+        simd::add(to, dy.data<T>(), to, dy.size());
+      });
+    });
   });
 }
 

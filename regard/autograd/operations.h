@@ -23,6 +23,7 @@ Tensor multiply(const Tensor& a, const Tensor& b);
 Tensor mix(const Tensor& z, const Tensor& a, const Tensor& b);
 Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);
+Tensor relu(const Tensor& x);
 /// Columns begin..end-1 of x [R, N].
 Tensor columns(const Tensor& x, int64_t begin, int64_t end);
 /// [x_0 | x_1 | ...] of equal R.
@@ -32,6 +33,8 @@ Tensor concat_rows(std::span<const Tensor> parts);
 /// Rows ids[0], ids[1], ... of x [R, N]; a table's gradient stays sparse (Node::sparse).
 /// Throws ShapeError if an id is out of range.
 Tensor rows(const Tensor& x, std::span<const int32_t> ids);
+/// Rows begin..end-1 of x [R, N], without a copy; the gradient is dense.
+Tensor row_range(const Tensor& x, int64_t begin, int64_t end);
 /// max(x_{2k}, x_{2k+1}): [R, 2 N] -> [R, N].  Goodfellow et al. 2013, arXiv:1302.4389. Ties go to the first.
 Tensor maxout(const Tensor& x);
 /// x * m / (1 - p) with m in {0, 1}, drawn from (the row's key, column) alone.  x [R, N], row_keys [R]; p in

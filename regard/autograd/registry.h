@@ -5,8 +5,8 @@
 
 namespace regard::autograd {
 
-extern const Operation kLinear, kAdd, kAddBias, kMultiply, kMix, kTanh, kSigmoid, kColumns, kConcatColumns,
-    kConcatRows, kRows, kMaxout, kDropout, kSum, kGruSequence, kAdditiveAttention, kAttentionDecoder,
-    kOutputLoss;
+extern const Operation kLinear, kAdd, kAddBias, kMultiply, kMix, kTanh, kSigmoid, kRelu, kColumns,
+    kConcatColumns, kConcatRows, kRows, kRowRange, kMaxout, kDropout, kSum, kElmanSequence, kLstmSequence,
+    kGruSequence, kAdditiveAttention, kAttentionDecoder, kOutputLoss;
 
 }  // namespace regard::autograd

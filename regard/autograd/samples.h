@@ -4,7 +4,9 @@
 #include <functional>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
+#include "regard/autograd/sequences.h"
 #include "regard/autograd/tape.h"
 #include "regard/base/random.h"
 
@@ -21,6 +23,28 @@ inline Operation::Sample sample(std::string name, std::initializer_list<Shape> s
     s.inputs.push_back(std::move(x));
   }
   return s;
+}
+
+/// Samples of a fused recurrence with G gates and S blocks of state, N = 3: ragged sentences, one of them
+/// empty, in both directions, from zero and from given states.
+inline std::vector<Operation::Sample> recurrence_samples(
+    int64_t G, int64_t S,
+    const std::function<Tensor(const RecurrenceInputs&, const Ragged&, bool reverse)>& compute) {
+  const int64_t N = 3;
+  const std::vector<int32_t> index{0, 1, 2, 1, 0, 3};
+  const Ragged sentences{{0, 1, 4, 4, 6}};
+  std::vector<Operation::Sample> samples;
+  for (const bool reverse : {false, true}) {
+    const std::string direction = reverse ? "reverse" : "forward";
+    samples.push_back(sample(direction, {{4, G * N}, {G * N, N}, {G * N}}, [=](std::span<const Tensor> in) {
+      return compute({in[0], index, in[1], in[2]}, sentences, reverse);
+    }));
+    samples.push_back(sample(direction + ", from given states", {{4, G * N}, {G * N, N}, {G * N}, {4, S * N}},
+                             [=](std::span<const Tensor> in) {
+                               return compute({in[0], index, in[1], in[2], in[3]}, sentences, reverse);
+                             }));
+  }
+  return samples;
 }
 
 }  // namespace regard::autograd

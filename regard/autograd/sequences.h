@@ -22,22 +22,66 @@ struct Ragged {
     return offsets[static_cast<size_t>(b) + 1] - offsets[static_cast<size_t>(b)];
   }
   int64_t begin(int64_t b) const { return offsets[static_cast<size_t>(b)]; }
+  /// Where sentence b is at its step k (from 0): with `reverse` it is read from its end.
+  int64_t position(int64_t b, int64_t k, bool reverse) const {
+    return begin(b) + (reverse ? length(b) - 1 - k : k);
+  }
   int64_t longest() const;
   void push_back(int64_t length) { offsets.push_back(offsets.back() + length); }
 };
 
-/// A GRU that resets after the product, over every sentence from zero state:
-///   r = sigmoid(x_r + b_r + U_r h)   z = sigmoid(x_z + b_z + U_z h)   n = tanh(x_n + r (U_n h + b_n))   h' =
-///   (1-z) n + z h x      [D, 3N]   input projections (their bias included) of the distinct words; row
-///   index[i] belongs to position i index  [total]   into x U      [3N, N],  b [3N]      order r, z, n
-///   returns [total, N]; with `reverse` each sentence is read from its end (row i still belongs to position
-///   i)
+/// What the fused recurrences below read. A cell of G gates has G blocks of N numbers in x, U and b; its
+/// state has S blocks, h first.
+struct RecurrenceInputs {
+  Tensor x;                        ///< [D, G N] input projections (their bias included) of the distinct words
+  std::span<const int32_t> index;  ///< [total] row of x that belongs to each position
+  Tensor U;                        ///< [G N, N]
+  Tensor b;                        ///< [G N]
+  Tensor initial = {};             ///< [B, S N] states before the first step; undefined: zero
+};
+
+// A recurrence returns the states after every step, [total, S N]; with `reverse` each sentence is read from
+// its end, and row i still belongs to position i. One product with U for all sentences that are still active,
+// time O(total G N^2); gates are saved for backward only under a tape. Every row's bits are those of its
+// sentence alone. Throws ShapeError. Safe from several threads. Gradients for x, U, b and initial.
+
+/// A GRU that resets after the product (G = 3: r z n, S = 1):
+///   r = sigmoid(x_r + b_r + U_r h)   z = sigmoid(x_z + b_z + U_z h)   n = tanh(x_n + r (U_n h + b_n))
+///   h' = (1 - z) n + z h
 /// Cho et al. 2014, arXiv:1406.1078, in the form of cuDNN. Reference: gru_step over the same rows.
-Tensor gru_sequence(const Tensor& x, std::span<const int32_t> index, const Tensor& U, const Tensor& b,
-                    const Ragged& sentences, bool reverse);
+Tensor gru_sequence(const RecurrenceInputs& in, const Ragged& sentences, bool reverse);
+/// The same from zero states.
+inline Tensor gru_sequence(const Tensor& x, std::span<const int32_t> index, const Tensor& U, const Tensor& b,
+                           const Ragged& sentences, bool reverse) {
+  return gru_sequence({x, index, U, b}, sentences, reverse);
+}
 
 /// One step of the same cell: x [R, 3N] (bias included), h [R, N]; returns [R, N]. An unfused composition.
 Tensor gru_step(const Tensor& x, const Tensor& h, const Tensor& U, const Tensor& b);
+
+/// A long short-term memory (G = 4: i f g o, S = 2: a state is [h | c]), with a = x + U h + b:
+///   i = sigmoid(a_i)   f = sigmoid(a_f)   g = tanh(a_g)   o = sigmoid(a_o)
+///   c' = f c + i g     h' = o tanh(c')
+/// Hochreiter and Schmidhuber 1997, Neural Computation 9(8); forget gate: Gers, Schmidhuber and Cummins 2000,
+/// Neural Computation 12(10); no peepholes. Reference: lstm_step over the same rows.
+Tensor lstm_sequence(const RecurrenceInputs& in, const Ragged& sentences, bool reverse);
+
+struct LstmState {
+  Tensor h, c;  // [R, N]
+};
+/// One step of the same cell: x [R, 4N] (bias included). An unfused composition.
+LstmState lstm_step(const Tensor& x, const LstmState& previous, const Tensor& U, const Tensor& b);
+
+enum class Activation { tanh, relu };
+
+/// A simple recurrence (G = 1, S = 1): h' = tanh(x + U h + b).  Elman 1990, Cognitive Science 14(2). With
+/// relu for tanh: Le, Jaitly and Hinton 2015, arXiv:1504.00941.  Reference: elman_step over the same rows.
+Tensor elman_sequence(const RecurrenceInputs& in, const Ragged& sentences, bool reverse,
+                      Activation activation = Activation::tanh);
+
+/// One step of the same cell: x [R, N] (bias included), h [R, N]; returns [R, N]. An unfused composition.
+Tensor elman_step(const Tensor& x, const Tensor& h, const Tensor& U, const Tensor& b,
+                  Activation activation = Activation::tanh);
 
 /// One step of additive attention (Bahdanau et al. 2015, A.1.2): see regard/attention/additive.h.
 /// query [R, A], keys [S, A], values [S, E], v [A]; returns c [R, E]. `weights`, if not null, receives alpha

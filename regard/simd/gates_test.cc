@@ -140,6 +140,105 @@ TEST(Gates, GruByHand) {
   EXPECT_NEAR(h, std::tanh(1.0) / 2 + 1.5, 1e-15);
 }
 
+template <class T, class Forward, class Backward>
+struct Lstm {
+  explicit Lstm(int64_t size) : n(size) {}
+  int64_t n;
+  std::vector<T> x = values<T>(4 * n, 1), x2 = values<T>(4 * n, 2), gh = values<T>(4 * n, 3);
+  std::vector<T> c_prev = values<T>(n, 4), dh = values<T>(n, 5), dc = values<T>(n, 6),
+                 h_carry = values<T>(n, 7), c_carry = values<T>(n, 8), dx_sum = values<T>(4 * n, 9);
+  std::vector<T> gates = std::vector<T>(static_cast<size_t>(4 * n)), dgates = gates,
+                 c = std::vector<T>(static_cast<size_t>(n)), h = c;
+
+  void forward(bool with_x2 = true, bool keep = true) {
+    lstm_forward(Forward{x.data(), with_x2 ? x2.data() : nullptr, gh.data(), c_prev.data(),
+                         keep ? gates.data() : nullptr, c.data(), h.data()},
+                 n);
+  }
+  void backward() {
+    lstm_backward(Backward{gates.data(), c_prev.data(), c.data(), dh.data(), dc.data(), h_carry.data(),
+                           c_carry.data(), dx_sum.data(), dgates.data()},
+                  n);
+  }
+};
+using Lstm32 = Lstm<float, LstmForward, LstmBackward>;
+using Lstm64 = Lstm<double, LstmForwardF64, LstmBackwardF64>;
+
+TEST(Gates, LstmEqualsItsTwin) {
+  on_every_target([] {
+    for (int64_t n = 0; n <= 70; ++n) {
+      Lstm32 f32(n);
+      Lstm64 f64(n);
+      f32.forward();
+      f64.forward();
+      expect_close(f32.gates, f64.gates, 2e-6);
+      expect_close(f32.c, f64.c, 2e-6);
+      expect_close(f32.h, f64.h, 2e-6);
+      f32.backward();
+      f64.backward();
+      expect_close(f32.dgates, f64.dgates, 5e-6);
+      expect_close(f32.dx_sum, f64.dx_sum, 5e-6);
+      expect_close(f32.c_carry, f64.c_carry, 5e-6);
+    }
+  });
+}
+
+TEST(Gates, LstmWithoutOptionalOperandsAndInPlace) {
+  on_every_target([] {
+    const int64_t n = 37;
+    Lstm32 a(n), b(n);
+    a.x2.assign(a.x2.size(), 0);
+    a.forward();
+    b.forward(false, false);
+    EXPECT_EQ(a.h, b.h);
+    EXPECT_EQ(a.c, b.c);
+    EXPECT_EQ(b.gates, Floats(b.gates.size()));
+
+    Lstm32 c(n);
+    c.forward();
+    Floats shared = c.gh, cell = c.c_prev;  // gates where gh is, c where c_prev is
+    lstm_forward(LstmForward{c.x.data(), c.x2.data(), shared.data(), cell.data(), shared.data(), cell.data(),
+                             b.h.data()},
+                 n);
+    EXPECT_EQ(shared, c.gates);
+    EXPECT_EQ(cell, c.c);
+    EXPECT_EQ(b.h, c.h);
+    c.dc.assign(c.dc.size(), 0);
+    Floats carry = c.c_carry;
+    lstm_backward(LstmBackward{shared.data(), c.c_prev.data(), c.c.data(), c.dh.data(), nullptr,
+                               c.h_carry.data(), carry.data(), nullptr, shared.data()},
+                  n);
+    c.backward();
+    EXPECT_EQ(shared, c.dgates);
+    EXPECT_EQ(carry, c.c_carry);
+  });
+}
+
+TEST(Gates, LstmGradients) {
+  const int64_t n = 5;
+  Lstm64 g(n);
+  g.h_carry.assign(g.h_carry.size(), 0);
+  g.c_carry.assign(g.c_carry.size(), 0);
+  g.forward();
+  g.backward();
+  const auto loss = [&] {
+    g.forward(true, false);
+    return scalar::dot(g.h.data(), g.dh.data(), n) + scalar::dot(g.c.data(), g.dc.data(), n);
+  };
+  EXPECT_LT(gradient_error(g.dgates, numeric_gradient(loss, g.x)), 1e-8);
+  EXPECT_LT(gradient_error(g.dgates, numeric_gradient(loss, g.gh)), 1e-8);
+  EXPECT_LT(gradient_error(g.c_carry, numeric_gradient(loss, g.c_prev)), 1e-8);
+}
+
+TEST(Gates, LstmByHand) {
+  // i = f = o = 1/2, g = tanh(1), c = 3 / 2 + tanh(1) / 2, h = tanh(c) / 2
+  const Doubles x = {0, 0, 0.25, 0}, gh = {0, 0, 0.75, 0}, c_prev = {3};
+  double c = 0, h = 0;
+  lstm_forward(LstmForwardF64{x.data(), nullptr, gh.data(), c_prev.data(), nullptr, &c, &h}, 1);
+  EXPECT_NEAR(c, 1.5 + std::tanh(1.0) / 2, 1e-15);
+  EXPECT_NEAR(h, std::tanh(1.5 + std::tanh(1.0) / 2) / 2, 1e-15);
+}
+
 TEST(Gates, AdamEqualsItsTwin) {
   const AdamStep step{.rate = 0.01f,
                       .beta1 = 0.9f,

@@ -28,6 +28,10 @@ void scale(float alpha, const float* x, float* y, int64_t n);  ///< y = alpha x
 void scale(double alpha, const double* x, double* y, int64_t n);
 void tanh_backward(const float* y, const float* dy, float* dx, int64_t n);  ///< dx = dy (1 - y^2)
 void tanh_backward(const double* y, const double* dy, double* dx, int64_t n);
+void relu(const float* x, float* y, int64_t n);  ///< y = max(x, 0); NaN stays NaN
+void relu(const double* x, double* y, int64_t n);
+void relu_backward(const float* y, const float* dy, float* dx, int64_t n);  ///< dx = y > 0 ? dy : 0
+void relu_backward(const double* y, const double* dy, double* dx, int64_t n);
 
 // --- reductions
 // ----------------------------------------------------------------------------------------------------
@@ -104,6 +108,49 @@ struct GruBackwardF64 {
   double *carry, *dx, *dx_sum, *dgh;
 };
 void gru_backward(const GruBackwardF64& row, int64_t n);
+
+/// A long short-term memory, one row of width n:
+///   i = sigmoid(xi + hi)   f = sigmoid(xf + hf)   g = tanh(xg + hg)   o = sigmoid(xo + ho)
+///   c = f c_prev + i g     h = o tanh(c)
+/// x holds [xi | xf | xg | xo]: the input's projection with all biases, given as the sum of `x` and, if not
+/// null, `x2`. gh holds W_hh h_prev in the same order. Writes gates [i | f | g | o] for backward (null: not
+/// kept), c and h.
+struct LstmForward {
+  const float* x;
+  const float* x2;  // may be null
+  const float* gh;
+  const float* c_prev;
+  float* gates;  // [4 n], may be null; may be the memory of x2 or gh
+  float* c;      // may be c_prev
+  float* h;
+};
+void lstm_forward(const LstmForward& row, int64_t n);
+/// Backward of it. The gradient of h is the sum of `dh` and `h_carry`, that of c, beside what comes through
+/// h, the sum of `dc` and `c_carry`. Writes dgates [di | df | dg | do] (the gradient of x and of gh), adds
+/// the same to dx_sum (may be null), and writes c_carry = the gradient of c_prev (that of h_prev is W_hh'
+/// dgates). dgates may be `gates`.
+struct LstmBackward {
+  const float* gates;  // [4 n]
+  const float* c_prev;
+  const float* c;
+  const float* dh;
+  const float* dc;  // may be null
+  const float* h_carry;
+  float* c_carry;
+  float* dx_sum;
+  float* dgates;
+};
+void lstm_backward(const LstmBackward& row, int64_t n);
+struct LstmForwardF64 {
+  const double *x, *x2, *gh, *c_prev;
+  double *gates, *c, *h;
+};
+void lstm_forward(const LstmForwardF64& row, int64_t n);
+struct LstmBackwardF64 {
+  const double *gates, *c_prev, *c, *dh, *dc, *h_carry;
+  double *c_carry, *dx_sum, *dgates;
+};
+void lstm_backward(const LstmBackwardF64& row, int64_t n);
 
 // --- optimiser
 // -----------------------------------------------------------------------------------------------------

@@ -57,6 +57,17 @@ void tanh_backward_row(const float* y, const float* dy, float* dx, int64_t n) {
     io.store(hn::Mul(io.load(dy + i), hn::NegMulAdd(t, t, hn::Set(d, 1.f))), dx + i);
   });
 }
+void relu_row(const float* x, float* y, int64_t n) {
+  for_vectors(d, n, [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
+    const auto v = io.load(x + i);
+    io.store(hn::IfThenZeroElse(hn::Lt(v, hn::Zero(d)), v), y + i);
+  });
+}
+void relu_backward_row(const float* y, const float* dy, float* dx, int64_t n) {
+  for_vectors(d, n, [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
+    io.store(hn::IfThenElseZero(hn::Gt(io.load(y + i), hn::Zero(d)), io.load(dy + i)), dx + i);
+  });
+}
 
 void adam_row(float* w, const float* g, float* m, float* v, int64_t n, const AdamStep& step) {
   const auto set = [](float x) REGARD_VECTOR_LAMBDA { return hn::Set(d, x); };
@@ -93,6 +104,8 @@ HWY_EXPORT(multiply_add_row);
 HWY_EXPORT(axpy_row);
 HWY_EXPORT(scale_row);
 HWY_EXPORT(tanh_backward_row);
+HWY_EXPORT(relu_row);
+HWY_EXPORT(relu_backward_row);
 HWY_EXPORT(adam_row);
 HWY_EXPORT(target_name_row);
 
@@ -114,6 +127,10 @@ void scale(float alpha, const float* x, float* y, int64_t n) {
 }
 void tanh_backward(const float* y, const float* dy, float* dx, int64_t n) {
   HWY_DYNAMIC_DISPATCH(tanh_backward_row)(y, dy, dx, n);
+}
+void relu(const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(relu_row)(x, y, n); }
+void relu_backward(const float* y, const float* dy, float* dx, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(relu_backward_row)(y, dy, dx, n);
 }
 void adam(float* w, const float* g, float* m, float* v, int64_t n, const AdamStep& step) {
   HWY_DYNAMIC_DISPATCH(adam_row)(w, g, m, v, n, step);

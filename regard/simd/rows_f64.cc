@@ -17,6 +17,10 @@ void scale(double alpha, const double* x, double* y, int64_t n) { scalar::scale(
 void tanh_backward(const double* y, const double* dy, double* dx, int64_t n) {
   scalar::tanh_backward(y, dy, dx, n);
 }
+void relu(const double* x, double* y, int64_t n) { scalar::relu(x, y, n); }
+void relu_backward(const double* y, const double* dy, double* dx, int64_t n) {
+  scalar::relu_backward(y, dy, dx, n);
+}
 double dot(const double* a, const double* b, int64_t n) { return scalar::dot(a, b, n); }
 double sum_of_squares(const double* x, int64_t n) { return scalar::sum_of_squares(x, n); }
 double largest(const double* x, int64_t n) { return scalar::largest(x, n); }
@@ -34,5 +38,7 @@ double cross_entropy(double* x, int64_t n, int64_t target, double smoothing, dou
 }
 void gru_forward(const GruForwardF64& row, int64_t n) { scalar::gru_forward<double>(row, n); }
 void gru_backward(const GruBackwardF64& row, int64_t n) { scalar::gru_backward<double>(row, n); }
+void lstm_forward(const LstmForwardF64& row, int64_t n) { scalar::lstm_forward<double>(row, n); }
+void lstm_backward(const LstmBackwardF64& row, int64_t n) { scalar::lstm_backward<double>(row, n); }
 
 }  // namespace regard::simd

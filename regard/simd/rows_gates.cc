@@ -62,6 +62,55 @@ void gru_backward_row(const GruBackward& row, int64_t n) {
   });
 }
 
+void lstm_forward_row(const LstmForward& row, int64_t n) {
+  for_vectors(d, n, [&](auto io, int64_t j) REGARD_VECTOR_LAMBDA {
+    const auto sum = [&](int64_t k) REGARD_VECTOR_LAMBDA {
+      const auto x = io.load(row.x + k);
+      return hn::Add(row.x2 ? hn::Add(x, io.load(row.x2 + k)) : x, io.load(row.gh + k));
+    };
+    const auto i = Sigmoid(d, sum(j)), f = Sigmoid(d, sum(n + j));
+    const auto g = Tanh(d, sum(2 * n + j)), o = Sigmoid(d, sum(3 * n + j));
+    const auto c = hn::MulAdd(f, io.load(row.c_prev + j), hn::Mul(i, g));
+    if (row.gates) {
+      io.store(i, row.gates + j);
+      io.store(f, row.gates + n + j);
+      io.store(g, row.gates + 2 * n + j);
+      io.store(o, row.gates + 3 * n + j);
+    }
+    io.store(c, row.c + j);
+    io.store(hn::Mul(o, Tanh(d, c)), row.h + j);
+  });
+}
+
+/// Differentiates lstm_forward_row.
+void lstm_backward_row(const LstmBackward& row, int64_t n) {
+  const auto one = hn::Set(d, 1.f);
+  for_vectors(d, n, [&](auto io, int64_t j) REGARD_VECTOR_LAMBDA {
+    const auto i = io.load(row.gates + j), f = io.load(row.gates + n + j);
+    const auto g = io.load(row.gates + 2 * n + j), o = io.load(row.gates + 3 * n + j);
+    const auto t = Tanh(d, io.load(row.c + j));
+    // h = o tanh(c)
+    const auto dh = hn::Add(io.load(row.dh + j), io.load(row.h_carry + j));
+    const auto later = io.load(row.c_carry + j);
+    const auto dc = hn::MulAdd(hn::Mul(dh, o), hn::NegMulAdd(t, t, one),
+                               row.dc ? hn::Add(io.load(row.dc + j), later) : later);
+    // c = f c_prev + i g;   i, f, o = sigmoid(..);   g = tanh(..)
+    const auto di = hn::Mul(hn::Mul(dc, g), hn::Mul(i, hn::Sub(one, i)));
+    const auto df = hn::Mul(hn::Mul(dc, io.load(row.c_prev + j)), hn::Mul(f, hn::Sub(one, f)));
+    const auto dg = hn::Mul(hn::Mul(dc, i), hn::NegMulAdd(g, g, one));
+    const auto d_o = hn::Mul(hn::Mul(dh, t), hn::Mul(o, hn::Sub(one, o)));
+    const auto give = [&](auto gradient, int64_t k) REGARD_VECTOR_LAMBDA {
+      io.store(gradient, row.dgates + k);
+      if (row.dx_sum) io.store(hn::Add(io.load(row.dx_sum + k), gradient), row.dx_sum + k);
+    };
+    give(di, j);
+    give(df, n + j);
+    give(dg, 2 * n + j);
+    give(d_o, 3 * n + j);
+    io.store(hn::Mul(dc, f), row.c_carry + j);
+  });
+}
+
 }  // namespace regard::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -70,9 +119,13 @@ namespace regard::simd {
 
 HWY_EXPORT(gru_forward_row);
 HWY_EXPORT(gru_backward_row);
+HWY_EXPORT(lstm_forward_row);
+HWY_EXPORT(lstm_backward_row);
 
 void gru_forward(const GruForward& row, int64_t n) { HWY_DYNAMIC_DISPATCH(gru_forward_row)(row, n); }
 void gru_backward(const GruBackward& row, int64_t n) { HWY_DYNAMIC_DISPATCH(gru_backward_row)(row, n); }
+void lstm_forward(const LstmForward& row, int64_t n) { HWY_DYNAMIC_DISPATCH(lstm_forward_row)(row, n); }
+void lstm_backward(const LstmBackward& row, int64_t n) { HWY_DYNAMIC_DISPATCH(lstm_backward_row)(row, n); }
 
 }  // namespace regard::simd
 #endif  // HWY_ONCE

@@ -139,6 +139,20 @@ TEST(Rows, Arithmetic) {
   check_elementwise([](F a, F b, float* y, int64_t n) { tanh_backward(a, b, y, n); },
                     [](D a, D b, double* y, int64_t n) { scalar::tanh_backward(a, b, y, n); }, 0.5, 1e-6, 0);
 }
+TEST(Rows, Relu) {
+  check_elementwise([](F a, F, float* y, int64_t n) { relu(a, y, n); },
+                    [](D a, D, double* y, int64_t n) { scalar::relu(a, y, n); }, 1, 0, 0);
+  check_elementwise([](F a, F b, float* y, int64_t n) { relu_backward(a, b, y, n); },
+                    [](D a, D b, double* y, int64_t n) { scalar::relu_backward(a, b, y, n); }, 1, 0, 0);
+  on_every_target([] {
+    Floats x = {-kInf, -1, 0, 2, kInf, std::nanf("")}, dx = {1, 2, 3, 4, 5, 6};
+    relu(x.data(), x.data(), 6);
+    EXPECT_TRUE(std::isnan(x[5]));
+    EXPECT_EQ(Floats(x.begin(), x.begin() + 5), (Floats{0, 0, 0, 2, kInf}));
+    relu_backward(x.data(), dx.data(), dx.data(), 5);
+    EXPECT_EQ(dx, (Floats{0, 0, 0, 4, 5, 6}));
+  });
+}
 
 TEST(Rows, InPlace) {
   on_every_target([] {

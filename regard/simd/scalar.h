@@ -64,6 +64,16 @@ void tanh_backward(const T* y, const T* dy, T* dx, int64_t n) {
 }
 
 template <class T>
+void relu(const T* x, T* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] < 0 ? T{0} : x[i];
+}
+
+template <class T>
+void relu_backward(const T* y, const T* dy, T* dx, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) dx[i] = y[i] > 0 ? dy[i] : T{0};
+}
+
+template <class T>
 T dot(const T* a, const T* b, int64_t n) {
   T sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
@@ -191,6 +201,46 @@ void gru_backward(const Row& row, int64_t n) {
     row.dgh[n + i] = dz;
     row.dgh[2 * n + i] = dn * r;
     row.carry[i] = dh * z;
+  }
+}
+
+/// T is the element type, Row LstmForward or LstmForwardF64.
+template <class T, class Row>
+void lstm_forward(const Row& row, int64_t n) {
+  const auto sum = [&](int64_t k) { return (row.x2 ? row.x[k] + row.x2[k] : row.x[k]) + row.gh[k]; };
+  for (int64_t j = 0; j < n; ++j) {
+    const T i = sigmoid(sum(j));
+    const T f = sigmoid(sum(n + j));
+    const T g = std::tanh(sum(2 * n + j));
+    const T o = sigmoid(sum(3 * n + j));
+    if (row.gates) {
+      row.gates[j] = i;
+      row.gates[n + j] = f;
+      row.gates[2 * n + j] = g;
+      row.gates[3 * n + j] = o;
+    }
+    row.c[j] = f * row.c_prev[j] + i * g;
+    row.h[j] = o * std::tanh(row.c[j]);
+  }
+}
+
+/// Differentiates lstm_forward.
+template <class T, class Row>
+void lstm_backward(const Row& row, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    const T i = row.gates[j], f = row.gates[n + j], g = row.gates[2 * n + j], o = row.gates[3 * n + j];
+    const T t = std::tanh(row.c[j]);
+    const T dh = row.dh[j] + row.h_carry[j];  // h = o tanh(c)
+    const T dc = (row.dc ? row.dc[j] : T{0}) + row.c_carry[j] + dh * o * (1 - t * t);
+    const T d[4] = {dc * g * i * (1 - i),              // c = f c_prev + i g,  i = sigmoid(..)
+                    dc * row.c_prev[j] * f * (1 - f),  // f = sigmoid(..)
+                    dc * i * (1 - g * g),              // g = tanh(..)
+                    dh * t * o * (1 - o)};             // o = sigmoid(..)
+    for (int64_t part = 0; part < 4; ++part) {
+      row.dgates[part * n + j] = d[part];
+      if (row.dx_sum) row.dx_sum[part * n + j] += d[part];
+    }
+    row.c_carry[j] = dc * f;
   }
 }
 
