@@ -15,7 +15,8 @@ std::vector<std::string> texts(const std::vector<text::Word>& words) {
 
 }  // namespace
 
-pictures::AttentionMatrix word_matrix(const models::TrainedModel& trained, std::span<const int32_t> source_ids,
+pictures::AttentionMatrix word_matrix(const models::TrainedModel& trained,
+                                      std::span<const int32_t> source_ids,
                                       const decoding::Hypothesis& hypothesis) {
   if (!trained.model->attends())
     throw UsageError(std::string("the model ") + trained.kind->name +

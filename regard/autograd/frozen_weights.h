@@ -1,5 +1,6 @@
 #pragma once
-// Weights that are multiplied by again and again without changing: packed for products once, not at every call.
+// Weights that are multiplied by again and again without changing: packed for products once, not at every
+// call.
 
 #include <memory>
 #include <mutex>
@@ -12,8 +13,8 @@
 
 namespace regard::autograd {
 
-/// The tensors given must not change while it lives. Inside a Use, linear() takes their packed panels (made at first
-/// use) instead of packing; results are the same to the bit. Safe from several threads.
+/// The tensors given must not change while it lives. Inside a Use, linear() takes their packed panels (made
+/// at first use) instead of packing; results are the same to the bit. Safe from several threads.
 class FrozenWeights {
  public:
   /// Matrices [N, K] in f32; others are ignored.

@@ -23,7 +23,8 @@ struct PairArguments {
   std::filesystem::path source, target;
 };
 
-/// Calls use(model, source ids with end symbol, hypothesis) for each pair in order and prints what it returns.
+/// Calls use(model, source ids with end symbol, hypothesis) for each pair in order and prints what it
+/// returns.
 template <class Use>
 void for_each_pair(const PairArguments& a, const Common& common, Use use) {
   const models::TrainedModel model = models::load_model(a.model);
@@ -61,11 +62,12 @@ void add_score(CLI::App& app, Common& common) {
   auto* verb = app.add_subcommand("score", "Log-probability of each pair, in nats");
   const auto a = add_pair_options(verb);
   verb->callback([a, &common] {
-    for_each_pair(*a, common,
-                  [&](const models::TrainedModel&, const std::vector<int32_t>&, const decoding::Hypothesis& h) {
-                    const std::string score = fmt::format("{:.9g}", h.score);
-                    return common.json ? "{\"score\":" + score + "}" : score;
-                  });
+    for_each_pair(
+        *a, common,
+        [&](const models::TrainedModel&, const std::vector<int32_t>&, const decoding::Hypothesis& h) {
+          const std::string score = fmt::format("{:.9g}", h.score);
+          return common.json ? "{\"score\":" + score + "}" : score;
+        });
   });
 }
 
@@ -78,7 +80,8 @@ void add_align(CLI::App& app, Common& common) {
                   [&](const models::TrainedModel& model, const std::vector<int32_t>& ids,
                       const decoding::Hypothesis& h) {
                     const auto links = alignment::links(alignment::word_matrix(model, ids, h));
-                    return common.json ? boost::json::serialize(links_json(links)) : alignment::pharaoh(links);
+                    return common.json ? boost::json::serialize(links_json(links))
+                                       : alignment::pharaoh(links);
                   });
   });
 }

@@ -1,5 +1,7 @@
 // regard report: how a model was trained, and what it attends to, in one page.
 
+#include "regard/pictures/report.h"
+
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
@@ -9,7 +11,6 @@
 #include "regard/base/file.h"
 #include "regard/cli/verb.h"
 #include "regard/decoding/translator.h"
-#include "regard/pictures/report.h"
 #include "regard/storage/json.h"
 #include "regard/text/readers.h"
 #include "regard/text/utf8.h"
@@ -49,7 +50,8 @@ std::vector<pictures::Curve> training_curves(const std::string& path) {
 std::vector<size_t> chosen_lines(const std::vector<std::string>& lines) {
   std::vector<size_t> readable, chosen;
   for (size_t i = 0; i < lines.size(); ++i)
-    if (!text::is_blank(lines[i]) && lines[i].size() <= kLongestSample && lines[i].find(' ') != std::string::npos)
+    if (!text::is_blank(lines[i]) && lines[i].size() <= kLongestSample &&
+        lines[i].find(' ') != std::string::npos)
       readable.push_back(i);
   const size_t count = std::min(readable.size(), kSamples);
   for (size_t k = 0; k < count; ++k) chosen.push_back(readable[k * readable.size() / count]);

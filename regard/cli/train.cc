@@ -142,14 +142,17 @@ class Watcher {
   std::string dev_;
 };
 
-/// What is set must be read by the model.
-void check_model_options(TrainArguments& a) {
+/// What is set must be read by the model; what is not set is the model's default.
+void take_model_options(TrainArguments& a) {
   const models::ModelKind& kind = models::model_kind(a.session.model);
   std::vector<std::string> read;
   for (const char* name : kind.options) read.push_back(models::config_field(name).option());
   for (const auto& [name, option] : a.model_options) {
-    if (option->count() == 0) continue;
     const auto& field = models::config_field(name);
+    if (option->count() == 0) {
+      models::copy_field(field, kind.defaults, a.session.config);
+      continue;
+    }
     if (std::find(read.begin(), read.end(), field.option()) == read.end())
       throw UsageError(fmt::format("{} says nothing to --model {}, which reads {}", field.option(), kind.name,
                                    fmt::join(read, ", ")));
@@ -172,7 +175,7 @@ void check(const TrainArguments& a) {
 
 void train(TrainArguments& a, const Common& common) {
   check(a);
-  check_model_options(a);
+  take_model_options(a);
   if (a.vocabulary == "characters") a.session.vocabulary.kind = text::VocabularyKind::characters;
   if (a.vocabulary == "words") a.session.vocabulary.kind = text::VocabularyKind::words;
   a.session.output = a.output;

@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kGroup = 32;  // pairs that go through the decoder together
 
 /// What the decoder has to say at one place of one pair.
-void add_step(Hypothesis& hypothesis, const models::Step& step, int64_t row, int32_t y, int64_t source_length) {
+void add_step(Hypothesis& hypothesis, const models::Step& step, int64_t row, int32_t y,
+              int64_t source_length) {
   const auto logits = step.logits.as_matrix<float>();
   hypothesis.score += static_cast<double>(logits.row(row)[y]) -
                       static_cast<double>(simd::log_sum_exp(logits.row(row), logits.columns));

@@ -43,8 +43,8 @@ bool better(const Candidate& a, const Candidate& b) {
   return a.token < b.token;
 }
 
-/// The `count` best continuations of one row; the begin symbol is never one. Blocks whose largest logit cannot enter
-/// the list are passed over.
+/// The `count` best continuations of one row; the begin symbol is never one. Blocks whose largest logit
+/// cannot enter the list are passed over.
 void add_candidates(const float* logits, int64_t V, double log_probability, int64_t row, int64_t count,
                     std::vector<Candidate>& into) {
   constexpr int64_t kBlock = 256;
@@ -60,7 +60,8 @@ void add_candidates(const float* logits, int64_t V, double log_probability, int6
         if (!(logits[v] > smallest)) continue;
         best.pop_back();
       }
-      const Candidate c{log_probability + (static_cast<double>(logits[v]) - lse), static_cast<int32_t>(v), row};
+      const Candidate c{log_probability + (static_cast<double>(logits[v]) - lse), static_cast<int32_t>(v),
+                        row};
       best.insert(std::upper_bound(best.begin(), best.end(), c, better), c);
       smallest = logits[best.back().token];
     }

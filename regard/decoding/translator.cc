@@ -117,7 +117,8 @@ std::string text_of(const models::TrainedModel& trained, const Translated& trans
   const auto words = static_cast<std::ptrdiff_t>(std::min(surfaces.size(), translated.source_ids.size() - 1));
   for (size_t i = 0; i < ids.size() && words > 0; ++i) {
     const auto& row = hypothesis.attention[i];
-    replacements[i] = surfaces[static_cast<size_t>(std::max_element(row.begin(), row.begin() + words) - row.begin())];
+    replacements[i] =
+        surfaces[static_cast<size_t>(std::max_element(row.begin(), row.begin() + words) - row.begin())];
   }
   return trained.target->decode(ids, replacements);
 }

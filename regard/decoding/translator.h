@@ -15,13 +15,13 @@ namespace regard::decoding {
 /// A line's hypotheses. A line of white space only has none and comes back as it is.
 struct Translated {
   bool blank = false;
-  int64_t parts = 1;                ///< a line longer than the model was trained on is translated in so many pieces
-  std::vector<int32_t> source_ids;  ///< of all parts, one end symbol at the end
+  int64_t parts = 1;  ///< a line longer than the model was trained on is translated in so many pieces
+  std::vector<int32_t> source_ids;     ///< of all parts, one end symbol at the end
   std::vector<Hypothesis> hypotheses;  ///< best first; of several parts: joined, attention within each part
 };
 
-/// Translates lines. What was longer than the model's training sentences is cut at sentence ends or words, translated
-/// in parts and joined, so that nothing is lost. Results do not depend on the other lines.
+/// Translates lines. What was longer than the model's training sentences is cut at sentence ends or words,
+/// translated in parts and joined, so that nothing is lost. Results do not depend on the other lines.
 std::vector<Translated> translate(const models::TrainedModel& trained, std::span<const std::string> lines,
                                   const SearchOptions& options, ThreadPool& pool);
 
@@ -30,8 +30,8 @@ std::vector<Translated> translate(const models::TrainedModel& trained, std::span
 std::string text_of(const models::TrainedModel& trained, const Translated& translated,
                     const Hypothesis& hypothesis, const std::string& line, bool replace_unknown);
 
-/// Where to cut pieces longer than `longest`: ends of parts, the last one ids.size(). After a word that ends a
-/// sentence, else after a word, else anywhere.
+/// Where to cut pieces longer than `longest`: ends of parts, the last one ids.size(). After a word that ends
+/// a sentence, else after a word, else anywhere.
 std::vector<int64_t> part_ends(const text::Vocabulary& vocabulary, std::span<const int32_t> ids,
                                int64_t longest);
 

@@ -22,12 +22,22 @@ ChoiceField choice(std::vector<std::string> names) {
 
 IntegerField width(int64_t ModelConfig::*member) { return {member, 1, kLargestWidth}; }
 
+std::vector<std::string> cell_names() {
+  std::vector<std::string> names;
+  for (const nn::CellKind kind : nn::cell_kinds()) names.emplace_back(nn::cell_name(kind));
+  return names;
+}
+
 std::vector<ConfigField> make_fields() {
   return {
       {"embedding", "Width of embeddings", width(&ModelConfig::embedding)},
       {"width", "Width of the states (of an encoder: per direction)", width(&ModelConfig::width)},
-      {"alignment_width", "Width of the alignment model's hidden layer", width(&ModelConfig::alignment_width)},
+      {"alignment_width", "Width of the alignment model's hidden layer",
+       width(&ModelConfig::alignment_width)},
       {"readout_width", "Width of the layer before the output", width(&ModelConfig::readout_width)},
+      {"layers", "Recurrent layers of encoder and decoder", IntegerField{&ModelConfig::layers, 1, 64}},
+      {"cell", "The recurrent cell; gru resets after the product, gru-2014 and gru-2015 before it",
+       choice<&ModelConfig::cell>(cell_names())},
       {"readout", "The layer before the output: tanh of state, context and word, or maxout of pairs (2015)",
        choice<&ModelConfig::readout>({"tanh", "maxout"})},
       {"bidirectional", "The encoder reads in both directions", FlagField{&ModelConfig::bidirectional}},
@@ -60,8 +70,9 @@ struct FromJson {
   void operator()(const NumberField& field) const {
     const double value = json_number(json, name, file);
     if (!(value >= field.smallest && value <= field.largest))
-      throw DataError(file, 0, fmt::format("\"{}\" is {}, expected {} to {}", name, value, field.smallest,
-                                           field.largest));
+      throw DataError(
+          file, 0,
+          fmt::format("\"{}\" is {}, expected {} to {}", name, value, field.smallest, field.largest));
     config.*field.member = value;
   }
   void operator()(const FlagField& field) const { config.*field.member = json_boolean(json, name, file); }
@@ -69,8 +80,8 @@ struct FromJson {
     const std::string value = json_string(json, name, file);
     const auto found = std::find(field.names.begin(), field.names.end(), value);
     if (found == field.names.end())
-      throw DataError(file, 0,
-                      fmt::format("unknown {} \"{}\"; expected {}", name, value, fmt::join(field.names, ", ")));
+      throw DataError(
+          file, 0, fmt::format("unknown {} \"{}\"; expected {}", name, value, fmt::join(field.names, ", ")));
     field.set(config, static_cast<int>(found - field.names.begin()));
   }
 };
@@ -92,6 +103,14 @@ const ConfigField& config_field(std::string_view name) {
   for (const ConfigField& field : config_fields())
     if (field.name == name) return field;
   throw Error(ErrorKind::internal, "no model option is called " + std::string(name));
+}
+
+void copy_field(const ConfigField& field, const ModelConfig& from, ModelConfig& to) {
+  if (const auto* choice = std::get_if<ChoiceField>(&field.kind)) choice->set(to, choice->get(from));
+  if (const auto* integer = std::get_if<IntegerField>(&field.kind))
+    to.*integer->member = from.*integer->member;
+  if (const auto* number = std::get_if<NumberField>(&field.kind)) to.*number->member = from.*number->member;
+  if (const auto* flag = std::get_if<FlagField>(&field.kind)) to.*flag->member = from.*flag->member;
 }
 
 boost::json::object config_json(const ModelConfig& config, std::span<const char* const> fields) {

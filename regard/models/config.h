@@ -1,6 +1,6 @@
 #pragma once
-// The sizes and choices of all models in one flat value, and the one table of their names: config.json, the command
-// line and the errors read it.
+// The sizes and choices of all models in one flat value, and the one table of their names: config.json, the
+// command line and the errors read it.
 
 #include <boost/json.hpp>
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include "regard/nn/cells.h"
 
 namespace regard::models {
 
@@ -20,6 +22,8 @@ enum class Readout { tanh, maxout };
 struct ModelConfig {
   int64_t source_vocabulary = 0, target_vocabulary = 0;
   int64_t embedding = 256, width = 256, alignment_width = 256, readout_width = 256;
+  int64_t layers = 1;
+  nn::CellKind cell = nn::CellKind::gru;
   Readout readout = Readout::tanh;
   bool reverse_source = false;
   bool bidirectional = false;
@@ -56,6 +60,9 @@ struct ConfigField {
 std::span<const ConfigField> config_fields();
 /// Throws Error (internal) if there is none of this name.
 const ConfigField& config_field(std::string_view name);
+
+/// to.field = from.field
+void copy_field(const ConfigField& field, const ModelConfig& from, ModelConfig& to);
 
 /// The vocabularies' sizes and the fields named, and back. Throws DataError naming `file`.
 boost::json::object config_json(const ModelConfig& config, std::span<const char* const> fields);

@@ -1,6 +1,6 @@
 #pragma once
-// What every model that writes a target, word by word, has in common: training asks for its loss, decoding for its
-// steps, files for its parameters.
+// What every model that writes a target, word by word, has in common: training asks for its loss, decoding
+// for its steps, files for its parameters.
 
 #include <cstdint>
 #include <functional>

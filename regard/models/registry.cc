@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "regard/models/bahdanau.h"
+#include "regard/models/fixed_vector.h"
 
 namespace regard::models {
 namespace {
@@ -12,11 +13,26 @@ std::unique_ptr<EncoderDecoder> make(const ModelConfig& config) {
   return std::make_unique<Model>(config);
 }
 
+ModelKind fixed_vector(const char* name, const char* summary, nn::CellKind cell) {
+  ModelKind kind{name,
+                 summary,
+                 {"embedding", "width", "readout_width", "layers", "cell", "readout", "bidirectional",
+                  "reverse_source", "dropout"},
+                 make<FixedVector>};
+  kind.defaults.cell = cell;
+  return kind;
+}
+
 std::vector<ModelKind> make_list() {
   return {
+      fixed_vector("rnn", "one vector a sentence, Elman cells (Cho et al. 2014, Sutskever et al. 2014)",
+                   nn::CellKind::elman),
+      fixed_vector("lstm", "one vector a sentence, LSTM cells (Sutskever, Vinyals and Le 2014)",
+                   nn::CellKind::lstm),
+      fixed_vector("gru", "one vector a sentence, gated units (Cho et al. 2014)", nn::CellKind::gru),
       {"bahdanau",
        "a bidirectional encoder that the decoder looks back at (Bahdanau, Cho and Bengio 2015)",
-       {"embedding", "width", "alignment_width", "readout_width", "readout", "dropout"},
+       {"embedding", "width", "alignment_width", "readout_width", "cell", "readout", "dropout"},
        make<Bahdanau>},
   };
 }

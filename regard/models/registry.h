@@ -15,6 +15,7 @@ struct ModelKind {
   const char* summary;               ///< one line, with its paper
   std::vector<const char*> options;  ///< names of the fields of ModelConfig that it reads
   std::unique_ptr<EncoderDecoder> (*make)(const ModelConfig&);
+  ModelConfig defaults{};  ///< what an option is if nothing is said
 };
 
 std::span<const ModelKind> all_models();

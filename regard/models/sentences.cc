@@ -14,17 +14,20 @@ TargetRows target_rows(std::span<const std::span<const int32_t>> targets, int32_
   return rows;
 }
 
-std::vector<int32_t> first_rows(const autograd::Ragged& sentences) {
-  std::vector<int32_t> first;
-  for (int64_t b = 0; b < sentences.count(); ++b) first.push_back(static_cast<int32_t>(sentences.begin(b)));
-  return first;
+std::vector<int32_t> sentence_rows(const autograd::Ragged& sentences) {
+  std::vector<int32_t> rows;
+  for (int64_t b = 0; b < sentences.count(); ++b)
+    rows.insert(rows.end(), static_cast<size_t>(sentences.length(b)), static_cast<int32_t>(b));
+  return rows;
 }
 
-std::vector<int32_t> last_rows(const autograd::Ragged& sentences) {
-  std::vector<int32_t> last;
-  for (int64_t b = 0; b < sentences.count(); ++b)
-    last.push_back(static_cast<int32_t>(sentences.begin(b) + sentences.length(b) - 1));
-  return last;
+Tensor states_before(const Tensor& after, const Tensor& initial, const autograd::Ragged& sentences) {
+  const int64_t B = sentences.count();
+  std::vector<int32_t> from;  // rows of [initial; after]
+  for (int64_t b = 0; b < B; ++b)
+    for (int64_t t = 0; t < sentences.length(b); ++t)
+      from.push_back(static_cast<int32_t>(t == 0 ? b : B + sentences.begin(b) + t - 1));
+  return autograd::rows(autograd::concat_rows(std::vector{initial, after}), from);
 }
 
 Dropout::Dropout(double rate, const SentencePairs& pairs, const LossOptions& options)

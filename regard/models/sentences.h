@@ -36,9 +36,12 @@ struct TargetRows {
 };
 TargetRows target_rows(std::span<const std::span<const int32_t>> targets, int32_t begin);
 
-/// Row numbers of every sentence's first position, and of its last. REQUIRES: no empty sentence.
-std::vector<int32_t> first_rows(const autograd::Ragged& sentences);
-std::vector<int32_t> last_rows(const autograd::Ragged& sentences);
+/// The sentence that each row belongs to: [total].
+std::vector<int32_t> sentence_rows(const autograd::Ragged& sentences);
+
+/// Each position's state before its step: [total, N] from the states after every step [total, N] and the
+/// initial ones [B, N].
+Tensor states_before(const Tensor& after, const Tensor& initial, const autograd::Ragged& sentences);
 
 /// Dropout (Srivastava et al. 2014) on rows of a ragged batch, in training only. A number is dropped by
 /// (seed, step, layer, sentence, position, column): the same in any batch, shard or thread.

@@ -42,7 +42,8 @@ std::string language_of(std::filesystem::path path) {
 
 }  // namespace
 
-std::vector<Pair> gather_pairs(std::span<const std::string> names, const std::string& from, const std::string& to) {
+std::vector<Pair> gather_pairs(std::span<const std::string> names, const std::string& from,
+                               const std::string& to) {
   std::vector<Pair> pairs;
   std::vector<std::filesystem::path> plain;
   for (const auto& path : expanded(names)) {

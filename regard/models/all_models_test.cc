@@ -1,0 +1,186 @@
+// What every model must do, whatever its equations: walks over the registry.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "regard/autograd/tape.h"
+#include "regard/simd/rows.h"
+#include "tests/support/all_models.h"
+#include "tests/support/leaf_gradient.h"
+
+namespace regard::models {
+namespace {
+
+using tests::ModelVariant;
+
+constexpr int64_t kV = 11;
+const std::vector<std::vector<int32_t>> kSources{{3, 7, 3, 9, 0}, {7, 6, 0}, {0}, {5, 5, 2, 8, 4, 6, 0}};
+const std::vector<std::vector<int32_t>> kTargets{{5, 1, 5, 8, 0}, {2, 0}, {4, 3, 0}, {0}};
+
+SentencePairs pairs(std::span<const size_t> which) {
+  SentencePairs result;
+  for (const size_t i : which) {
+    result.sources.emplace_back(kSources[i]);
+    result.targets.emplace_back(kTargets[i]);
+    result.numbers.push_back(i);
+  }
+  return result;
+}
+SentencePairs all_pairs() { return pairs(std::vector<size_t>{0, 1, 2, 3}); }
+
+double loss_of(const EncoderDecoder& model, const SentencePairs& sentences, const LossOptions& options = {}) {
+  return model.loss(sentences, options).data<double>()[0];
+}
+
+class AllModels : public testing::TestWithParam<ModelVariant> {
+ protected:
+  std::unique_ptr<EncoderDecoder> f64() const {
+    auto model = tests::make(GetParam(), kV);
+    model->convert(DType::f64);
+    return model;
+  }
+};
+
+TEST_P(AllModels, EveryParameterReceivesTheGradientOfTheLoss) {
+  const auto model = f64();
+  autograd::Tape tape;
+  for (const auto& p : model->parameters()) tape.watch(p.value);
+  {
+    const autograd::Tape::Recording recording(tape);
+    tape.backward(model->loss(all_pairs(), {.smoothing = 0.1}));
+  }
+  for (const auto& p : model->parameters()) {
+    const Tensor gradient = leaf_gradient(tape, p.value);
+    int64_t largest = 0;
+    for (int64_t i = 0; i < gradient.size(); ++i)
+      if (std::abs(gradient.data<double>()[i]) > std::abs(gradient.data<double>()[largest])) largest = i;
+    const double analytic = gradient.data<double>()[largest];
+    EXPECT_GT(std::abs(analytic), 1e-6) << p.name << " receives no gradient";
+    double& x = p.value.data<double>()[largest];
+    const double kept = x, step = 1e-5;
+    x = kept + step;
+    const double above = loss_of(*model, all_pairs(), {.smoothing = 0.1});
+    x = kept - step;
+    const double below = loss_of(*model, all_pairs(), {.smoothing = 0.1});
+    x = kept;
+    EXPECT_NEAR(analytic, (above - below) / (2 * step), 1e-6 * std::max(1.0, std::abs(analytic))) << p.name;
+  }
+}
+
+TEST_P(AllModels, TheLossOfABatchIsTheSumOverItsSentences) {
+  const auto model = f64();
+  double sum = 0;
+  for (size_t i = 0; i < kSources.size(); ++i)
+    sum += loss_of(*model, pairs(std::vector<size_t>{i}), {.smoothing = 0.1});
+  EXPECT_NEAR(loss_of(*model, all_pairs(), {.smoothing = 0.1}), sum, 1e-11);
+  EXPECT_NEAR(loss_of(*model, pairs(std::vector<size_t>{2, 0, 3, 1}), {.smoothing = 0.1}), sum, 1e-11);
+  EXPECT_NEAR(loss_of(*model, all_pairs(), {.smoothing = 0.1, .scale = 0.25}), sum / 4, 1e-11);
+}
+
+/// Log-probability of target i, step by step, with sentence i alone or with all as batch-mates.
+double stepped(const EncoderDecoder& model, size_t i) {
+  const std::vector<std::span<const int32_t>> sources(kSources.begin(), kSources.end());
+  const Memory memory = model.encode(sources);
+  State state = select(memory.initial_state, std::vector<int32_t>{static_cast<int32_t>(i)});
+  std::vector<int32_t> previous{model.begin()};
+  double total = 0;
+  for (const int32_t y : kTargets[i]) {
+    const Step step = model.step(previous, state, memory, std::vector<int32_t>{static_cast<int32_t>(i)});
+    const double* logits = step.logits.data<double>();
+    double sum = 0;
+    for (int64_t v = 0; v < kV; ++v) sum += std::exp(logits[v]);
+    total += logits[y] - std::log(sum);
+    state = step.state;
+    previous = {y};
+  }
+  return total;
+}
+
+TEST_P(AllModels, StepsGiveTheTeacherForcedLoss) {
+  const auto model = f64();
+  for (size_t i = 0; i < kSources.size(); ++i)
+    EXPECT_NEAR(-stepped(*model, i), loss_of(*model, pairs(std::vector<size_t>{i})), 1e-11) << i;
+}
+
+/// Everything that the first two steps of sentences `which` return, in f32.
+std::vector<std::vector<float>> two_steps(const EncoderDecoder& model, const std::vector<size_t>& which) {
+  std::vector<std::span<const int32_t>> sources;
+  std::vector<int32_t> sentence_of;
+  for (const size_t i : which) {
+    sentence_of.push_back(static_cast<int32_t>(sources.size()));
+    sources.emplace_back(kSources[i]);
+  }
+  const Memory memory = model.encode(sources);
+  const std::vector<int32_t> begin(which.size(), model.begin());
+  std::vector<int32_t> next;
+  for (const size_t i : which) next.push_back(kTargets[i][0]);
+  const Step first = model.step(begin, memory.initial_state, memory, sentence_of);
+  const Step second = model.step(next, first.state, memory, sentence_of);
+  std::vector<std::vector<float>> rows(which.size());
+  for (const Step* step : {&first, &second})
+    for (size_t r = 0; r < which.size(); ++r) {
+      const auto row = static_cast<int64_t>(r);
+      const float* logits = step->logits.as_matrix<float>().row(row);
+      rows[r].insert(rows[r].end(), logits, logits + kV);
+      if (!step->alpha.defined()) continue;
+      const float* alpha = step->alpha.as_matrix<float>().row(row);
+      rows[r].insert(rows[r].end(), alpha, alpha + kSources[which[r]].size());
+    }
+  return rows;
+}
+
+TEST_P(AllModels, ASentencesBitsDoNotDependOnItsNeighbours) {
+  const auto model = tests::make(GetParam(), kV);
+  const auto all = two_steps(*model, {3, 1, 0, 2});
+  const std::vector<size_t> order{3, 1, 0, 2};
+  for (size_t r = 0; r < order.size(); ++r) EXPECT_EQ(two_steps(*model, {order[r]})[0], all[r]);
+  std::vector<std::vector<float>> other;
+  std::thread([&] { other = two_steps(*model, {3, 1, 0, 2}); }).join();
+  EXPECT_EQ(other, all);
+}
+
+TEST_P(AllModels, AttentionIsADistributionOverTheSource) {
+  const auto model = tests::make(GetParam(), kV);
+  const std::vector<std::span<const int32_t>> sources(kSources.begin(), kSources.end());
+  const Memory memory = model->encode(sources);
+  const std::vector<int32_t> begin(kSources.size(), model->begin()), sentence_of{0, 1, 2, 3};
+  const Step step = model->step(begin, memory.initial_state, memory, sentence_of);
+  ASSERT_EQ(step.alpha.defined(), model->attends());
+  if (!model->attends()) return;
+  for (int64_t r = 0; r < 4; ++r) {
+    double sum = 0;
+    for (int64_t j = 0; j < memory.sources.length(r); ++j)
+      sum += static_cast<double>(step.alpha.as_matrix<float>().row(r)[j]);
+    EXPECT_NEAR(sum, 1, 1e-6);
+  }
+}
+
+TEST_P(AllModels, DropoutDependsOnTheSentenceAndTheStepAlone) {
+  ModelVariant variant = GetParam();
+  if (!variant.reads("dropout")) GTEST_SKIP() << "the model has no dropout";
+  variant.config.dropout = 0.4;
+  const auto model = tests::make(variant, kV);
+  model->convert(DType::f64);
+  const LossOptions options{.dropout = DropoutKey{3, 17}}, later{.dropout = DropoutKey{3, 18}};
+  double sum = 0;
+  for (size_t i = 0; i < kSources.size(); ++i) sum += loss_of(*model, pairs(std::vector<size_t>{i}), options);
+  EXPECT_NEAR(loss_of(*model, all_pairs(), options), sum, 1e-11);
+  EXPECT_GT(std::abs(loss_of(*model, all_pairs(), later) - sum), 1e-6);
+  EXPECT_GT(std::abs(loss_of(*model, all_pairs()) - sum), 1e-6);
+}
+
+TEST_P(AllModels, TheConfigurationIsWrittenAndReadBack) {
+  const ModelVariant& variant = GetParam();
+  models::ModelConfig config = variant.config;
+  config.source_vocabulary = config.target_vocabulary = kV;
+  const auto json = config_json(config, variant.kind->options);
+  EXPECT_EQ(config_json(config_from_json(json, variant.kind->options, "config.json"), variant.kind->options),
+            json);
+}
+
+INSTANTIATE_TEST_SUITE_P(, AllModels, testing::ValuesIn(tests::all_model_variants()), tests::variant_name);
+
+}  // namespace
+}  // namespace regard::models

@@ -1,0 +1,154 @@
+// Models against independent float64 scripts: tests/golden/*.py and the numbers they wrote.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "regard/base/file.h"
+#include "regard/models/registry.h"
+#include "regard/storage/json.h"
+#include "tests/support/leaf_gradient.h"
+
+namespace regard::models {
+namespace {
+
+const std::vector<std::vector<int32_t>> kSources{{3, 7, 3, 9, 0}, {7, 6, 0}};
+const std::vector<std::vector<int32_t>> kTargets{{5, 1, 5, 8, 0}, {2, 0}};
+
+SentencePairs golden_pairs() {
+  SentencePairs pairs;
+  for (const auto& s : kSources) pairs.sources.emplace_back(s);
+  for (const auto& t : kTargets) pairs.targets.emplace_back(t);
+  return pairs;
+}
+
+ModelConfig golden_config() {
+  ModelConfig config;
+  config.source_vocabulary = config.target_vocabulary = 11;
+  config.embedding = 4;
+  config.width = 5;
+  config.alignment_width = 3;
+  config.readout_width = 4;
+  return config;
+}
+
+/// In f64; element i of parameter p is 0.3 sin(1 + 0.7 i + 1.3 p).
+std::unique_ptr<EncoderDecoder> golden_model(const char* kind, const ModelConfig& config) {
+  auto model = make_model(model_kind(kind), config, 1);
+  model->convert(DType::f64);
+  double p = 0;
+  for (const auto& parameter : model->parameters()) {
+    double i = 0;
+    for (double& x : parameter.value.values<double>()) x = 0.3 * std::sin(1 + 0.7 * i++ + 1.3 * p);
+    ++p;
+  }
+  return model;
+}
+
+boost::json::object golden(const std::string& file, const std::string& configuration) {
+  const std::string path = std::string(REGARD_SOURCE_DIR) + "/tests/golden/" + file;
+  const auto all = parse_json_object(read_file(path), path);
+  return all.at("configurations").as_object().at(configuration).as_object();
+}
+
+void expect_golden(const EncoderDecoder& model, const boost::json::object& expected) {
+  autograd::Tape tape;
+  for (const auto& p : model.parameters()) tape.watch(p.value);
+  {
+    const autograd::Tape::Recording recording(tape);
+    const Tensor loss = model.loss(golden_pairs(), {.smoothing = 0.1});
+    EXPECT_NEAR(loss.data<double>()[0], expected.at("loss").as_double(), 1e-11);
+    tape.backward(loss);
+  }
+  EXPECT_NEAR(model.loss(golden_pairs(), {}).data<double>()[0], expected.at("plain").as_double(), 1e-11);
+  const auto& list = expected.at("parameters").as_array();
+  const auto parameters = model.parameters();
+  ASSERT_EQ(list.size(), parameters.size());
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const auto& entry = list[p].as_object();
+    ASSERT_EQ(parameters[p].name, entry.at("name").as_string());
+    const Tensor g = leaf_gradient(tape, parameters[p].value);
+    double squares = 0, dot = 0, i = 1;
+    for (const double x : g.values<double>()) {
+      squares += x * x;
+      dot += x * std::sin(i++);
+    }
+    const auto& gradient = entry.at("gradient").as_object();
+    const double norm = gradient.at("norm").to_number<double>();
+    EXPECT_GT(norm, 0) << parameters[p].name;
+    EXPECT_NEAR(std::sqrt(squares), norm, 1e-9 * (1 + norm)) << parameters[p].name;
+    EXPECT_NEAR(dot, gradient.at("dot").to_number<double>(), 1e-9 * (1 + norm)) << parameters[p].name;
+  }
+}
+
+/// The steps of the first sentence attend as the script says.
+void expect_attention(const EncoderDecoder& model, const boost::json::object& expected) {
+  const Memory memory = model.encode(golden_pairs().sources);
+  State state = select(memory.initial_state, std::vector<int32_t>{0});
+  int32_t y = model.begin();
+  for (size_t i = 0; i < kTargets[0].size(); ++i) {
+    const Step step = model.step(std::vector<int32_t>{y}, state, memory, std::vector<int32_t>{0});
+    const auto& row = expected.at("attention").as_array()[i].as_array();
+    ASSERT_EQ(row.size(), kSources[0].size());
+    for (size_t j = 0; j < row.size(); ++j)
+      EXPECT_NEAR(step.alpha.data<double>()[j], row[j].as_double(), 1e-13);
+    state = step.state;
+    y = kTargets[0][i];
+  }
+}
+
+TEST(BahdanauGolden, TheDefault) {
+  const auto expected = golden("bahdanau.json", "default");
+  const auto model = golden_model("bahdanau", golden_config());
+  expect_golden(*model, expected);
+  expect_attention(*model, expected);
+}
+
+TEST(BahdanauGolden, ThePapers) {
+  const auto expected = golden("bahdanau.json", "paper");
+  ModelConfig config = golden_config();
+  config.cell = nn::CellKind::gru_2015;
+  config.readout = Readout::maxout;
+  const auto model = golden_model("bahdanau", config);
+  expect_golden(*model, expected);
+  expect_attention(*model, expected);
+}
+
+class FixedVectorGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(FixedVectorGolden, LossAndEveryGradient) {
+  const auto expected = golden("fixed_vector.json", GetParam());
+  ModelConfig config = golden_config();
+  config.cell = nn::cell_from_name(expected.at("cell").as_string());
+  config.layers = expected.at("layers").as_int64();
+  config.bidirectional = expected.at("both").as_bool();
+  config.reverse_source = expected.at("reverse").as_bool();
+  if (expected.at("maxout").as_bool()) config.readout = Readout::maxout;
+  expect_golden(*golden_model("gru", config), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(, FixedVectorGolden,
+                         testing::Values("gru", "gru_both_ways", "rnn_two_layers_both_ways",
+                                         "lstm_two_layers_reversed", "gru_2014_maxout"),
+                         [](const testing::TestParamInfo<std::string>& test) { return test.param; });
+
+TEST(Models, WeightsOfAnotherShapeAreRefused) {
+  ModelConfig wider = golden_config();
+  wider.alignment_width = 6;
+  const auto model = make_model(model_kind("bahdanau"), golden_config(), 3);
+  const auto other = make_model(model_kind("bahdanau"), wider, 3);
+  EXPECT_THROW(model->load(other->parameters()), DataError);
+  EXPECT_THROW(model->load({}), DataError);
+}
+
+TEST(Models, AnUnknownNameListsTheKnownOnes) {
+  try {
+    model_kind("bahdanu");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("rnn, lstm, gru, bahdanau"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace regard::models

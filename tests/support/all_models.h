@@ -1,0 +1,74 @@
+#pragma once
+// Every registered model, small, in the variants that tests walk over: a new model is tested by being registered.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "regard/models/registry.h"
+
+namespace regard::tests {
+
+struct ModelVariant {
+  std::string name;  ///< a test's name: letters, digits and underscores
+  const models::ModelKind* kind;
+  models::ModelConfig config;  ///< sizes are small; vocabularies are set by the test
+
+  bool reads(std::string_view field) const {
+    for (const char* option : kind->options)
+      if (field == option) return true;
+    return false;
+  }
+};
+
+/// Each model as it comes, and once for every other value of each choice and flag that it reads.
+inline std::vector<ModelVariant> all_model_variants() {
+  std::vector<ModelVariant> variants;
+  for (const models::ModelKind& kind : models::all_models()) {
+    models::ModelConfig config = kind.defaults;
+    config.embedding = 12;
+    config.width = 16;
+    config.alignment_width = 10;
+    config.readout_width = 14;
+    const auto add = [&](std::string what, const models::ModelConfig& changed) {
+      std::string name = std::string(kind.name) + what;
+      for (char& c : name)
+        if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+      variants.push_back({std::move(name), &kind, changed});
+    };
+    add("", config);
+    for (const char* option : kind.options) {
+      const models::ConfigField& field = models::config_field(option);
+      models::ModelConfig changed = config;
+      if (const auto* flag = std::get_if<models::FlagField>(&field.kind)) {
+        changed.*flag->member = !(changed.*flag->member);
+        add("_" + field.name, changed);
+      }
+      if (const auto* choice = std::get_if<models::ChoiceField>(&field.kind))
+        for (size_t i = 0; i < choice->names.size(); ++i) {
+          if (static_cast<int>(i) == choice->get(config)) continue;
+          choice->set(changed, static_cast<int>(i));
+          add("_" + choice->names[i], changed);
+        }
+      if (field.name == "layers") {
+        changed.layers = 2;
+        add("_layers", changed);
+      }
+    }
+  }
+  return variants;
+}
+
+inline std::string variant_name(const testing::TestParamInfo<ModelVariant>& info) { return info.param.name; }
+inline void PrintTo(const ModelVariant& variant, std::ostream* out) { *out << variant.name; }
+
+/// The model with vocabularies of V symbols each, in f32.
+inline std::unique_ptr<models::EncoderDecoder> make(const ModelVariant& variant, int64_t V, uint64_t seed = 7) {
+  models::ModelConfig config = variant.config;
+  config.source_vocabulary = config.target_vocabulary = V;
+  return models::make_model(*variant.kind, config, seed);
+}
+
+}  // namespace regard::tests
