@@ -1,5 +1,7 @@
 // What every model must do, whatever its equations: walks over the registry.
 
+#include "tests/support/all_models.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,7 +9,6 @@
 
 #include "regard/autograd/tape.h"
 #include "regard/simd/rows.h"
-#include "tests/support/all_models.h"
 #include "tests/support/leaf_gradient.h"
 
 namespace regard::models {

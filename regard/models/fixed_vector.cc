@@ -61,9 +61,9 @@ Tensor FixedVector::loss(const SentencePairs& pairs, const LossOptions& options)
   const TargetRows target = target_rows(pairs.targets, begin());
   const auto sentence = sentence_rows(target.targets);
   const auto every_row = identity_index(target.targets.total());
-  const Tensor Ey = rows(E_target_, target.previous.ids());                     // E y  [T', D]
+  const Tensor Ey = rows(E_target_, target.previous.ids());  // E y  [T', D]
   Tensor x = add(rows(decoder_[0].project(Ey), target.previous.index()),
-                 rows(linear(memory.h, C_), sentence));                         //      [T, gN]
+                 rows(linear(memory.h, C_), sentence));  //      [T, gN]
   Tensor s;
   for (size_t l = 0; l < decoder_.size(); ++l) {
     if (l > 0) x = decoder_[l].project(s);

@@ -1,6 +1,6 @@
 #pragma once
-// Layers that the recurrent models share: a recurrent layer with its parameters, an encoder of such layers, and the
-// layer before the output.
+// Layers that the recurrent models share: a recurrent layer with its parameters, an encoder of such layers,
+// and the layer before the output.
 
 #include <string>
 #include <vector>
@@ -30,8 +30,8 @@ struct Encoded {
   Tensor backward;  ///< [B, N] after the first word, read from the end; undefined in one direction
 };
 
-/// An encoder of one or more recurrent layers, in one direction or both, over embeddings of the source. Layers above
-/// the first read the annotations of the one below, with dropout between them.
+/// An encoder of one or more recurrent layers, in one direction or both, over embeddings of the source.
+/// Layers above the first read the annotations of the one below, with dropout between them.
 class RecurrentEncoder {
  public:
   /// Names: NAME.forward..., NAME.backward... for the first layer, NAME.2.forward... above.

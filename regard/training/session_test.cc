@@ -8,30 +8,13 @@
 #include "regard/decoding/search.h"
 #include "regard/storage/checksum.h"
 #include "regard/text/toy_grammar.h"
+#include "tests/support/letters.h"
 #include "tests/support/temporary_folder.h"
 
 namespace regard::training {
 namespace {
 
-/// `count` lines of letters and the same (or reversed) as targets.
-Lines letters(int count, bool reverse) {
-  Lines lines;
-  RandomStream random(5, 9);
-  for (int i = 0; i < count; ++i) {
-    std::string source, target;
-    const auto length = 2 + random.below(5);
-    for (uint64_t k = 0; k < length; ++k) {
-      const auto letter = static_cast<char>('a' + random.below(8));
-      source += letter;
-      target = reverse ? letter + target : target + letter;
-    }
-    lines.source.push_back(source);
-    lines.target.push_back(target);
-  }
-  lines.dev_source.assign(lines.source.begin(), lines.source.begin() + 30);
-  lines.dev_target.assign(lines.target.begin(), lines.target.begin() + 30);
-  return lines;
-}
+using tests::letters;
 
 SessionOptions small(const std::filesystem::path& output, int64_t steps) {
   SessionOptions options;
@@ -123,50 +106,6 @@ TEST(Session, ADamagedFileIsNamedAtLoad) {
   }
   EXPECT_NO_THROW(models::load_model(folder / "m"));
 }
-
-class SlowTask : public testing::TestWithParam<bool> {};
-
-TEST_P(SlowTask, CopyAndReverseReachAHundredPercent) {
-  const tests::TemporaryFolder folder;
-  const Lines lines = letters(3000, GetParam());
-  auto options = small(folder / "m", 900);
-  options.config = {0, 0, 48, 48, 48, 48};
-  options.training.learning_rate = 6e-3;
-  options.training.warm_up = 100;
-  options.training.batch_tokens = 600;
-  options.training.evaluate_every = 300;
-  options.training.label_smoothing = 0.1;
-  ThreadPool pool(2);
-  run_session(options, lines, {}, pool);
-  const auto trained = models::load_model(folder / "m");
-  std::vector<std::vector<int32_t>> ids;
-  for (size_t i = 0; i < 200; ++i) {
-    ids.push_back(trained.source->encode(lines.source[i]));
-    ids.back().push_back(0);
-  }
-  const std::vector<std::span<const int32_t>> sources(ids.begin(), ids.end());
-  const auto greedy = decoding::search(*trained.model, sources, {.beam = 1}, pool);
-  int right = 0;
-  for (size_t i = 0; i < ids.size(); ++i)
-    right += trained.target->decode(greedy[i].at(0).ids) == lines.target[i];
-  EXPECT_EQ(right, 200);
-
-  // Alone and in any batch, on one thread and two: the same tokens and the same bits of the score.
-  ThreadPool one(1);
-  for (const int64_t beam : {1, 4}) {
-    const auto all = decoding::search(*trained.model, sources, {.beam = beam}, pool);
-    for (size_t i = 0; i < 20; ++i) {
-      const auto alone =
-          decoding::search(*trained.model, std::span(&sources[i], 1), {.beam = beam, .sentences = 1}, one);
-      ASSERT_EQ(alone[0].size(), all[i].size());
-      for (size_t h = 0; h < all[i].size(); ++h) {
-        EXPECT_EQ(alone[0][h].ids, all[i][h].ids);
-        EXPECT_EQ(alone[0][h].score, all[i][h].score);
-      }
-    }
-  }
-}
-INSTANTIATE_TEST_SUITE_P(, SlowTask, testing::Bool());
 
 }  // namespace
 }  // namespace regard::training

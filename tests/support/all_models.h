@@ -1,5 +1,6 @@
 #pragma once
-// Every registered model, small, in the variants that tests walk over: a new model is tested by being registered.
+// Every registered model, small, in the variants that tests walk over: a new model is tested by being
+// registered.
 
 #include <gtest/gtest.h>
 
@@ -65,7 +66,8 @@ inline std::string variant_name(const testing::TestParamInfo<ModelVariant>& info
 inline void PrintTo(const ModelVariant& variant, std::ostream* out) { *out << variant.name; }
 
 /// The model with vocabularies of V symbols each, in f32.
-inline std::unique_ptr<models::EncoderDecoder> make(const ModelVariant& variant, int64_t V, uint64_t seed = 7) {
+inline std::unique_ptr<models::EncoderDecoder> make(const ModelVariant& variant, int64_t V,
+                                                    uint64_t seed = 7) {
   models::ModelConfig config = variant.config;
   config.source_vocabulary = config.target_vocabulary = V;
   return models::make_model(*variant.kind, config, seed);

@@ -1,0 +1,136 @@
+// Training of every registered model: resuming to the bit, memory that does not grow, and tasks that it must learn.
+
+#include <gtest/gtest.h>
+
+#include "regard/base/file.h"
+#include "regard/decoding/search.h"
+#include "regard/tensor/pool.h"
+#include "regard/training/session.h"
+#include "tests/support/all_models.h"
+#include "tests/support/letters.h"
+#include "tests/support/temporary_folder.h"
+
+namespace regard::training {
+namespace {
+
+SessionOptions options_of(const tests::ModelVariant& variant, const std::filesystem::path& output, int64_t steps) {
+  SessionOptions options;
+  options.output = output;
+  options.model = variant.kind->name;
+  options.config = variant.config;
+  options.vocabulary.kind = text::VocabularyKind::characters;
+  options.training.steps = steps;
+  options.training.batch_tokens = 300;
+  options.training.evaluate_every = 7;
+  options.training.warm_up = 10;
+  return options;
+}
+
+class AllModelsThreads : public testing::TestWithParam<tests::ModelVariant> {};
+
+TEST_P(AllModelsThreads, TwentyStepsEqualTenAndTenOnOtherThreads) {
+  const tests::TemporaryFolder folder;
+  const Lines lines = tests::letters(200, false);
+  tests::ModelVariant variant = GetParam();
+  if (variant.reads("dropout")) variant.config.dropout = 0.2;
+  ThreadPool one(1), two(2);
+  run_session(options_of(variant, folder / "whole", 20), lines, {}, one);
+  run_session(options_of(variant, folder / "halves", 10), lines, {}, two);
+  auto rest = options_of(variant, folder / "halves", 20);
+  rest.resume = true;
+  run_session(rest, lines, {}, two);
+  EXPECT_EQ(read_file(folder / "whole/model.safetensors"), read_file(folder / "halves/model.safetensors"));
+}
+
+/// Each model as it comes.
+std::vector<tests::ModelVariant> one_of_each() {
+  std::vector<tests::ModelVariant> list;
+  for (const auto& variant : tests::all_model_variants())
+    if (variant.name == variant.kind->name) list.push_back(variant);
+  return list;
+}
+INSTANTIATE_TEST_SUITE_P(, AllModelsThreads, testing::ValuesIn(one_of_each()), tests::variant_name);
+
+class AllModels : public testing::TestWithParam<tests::ModelVariant> {};
+
+TEST_P(AllModels, NoMemoryIsAskedForAfterTheFirstEpoch) {
+  const tests::TemporaryFolder folder;
+  auto options = options_of(GetParam(), folder / "m", 0);
+  options.training.epochs = 4;
+  options.training.report_every = 1;
+  std::vector<int64_t> blocks;  // by epoch, at its last report
+  SessionHooks hooks;
+  hooks.report = [&](const Report& report) {
+    blocks.resize(static_cast<size_t>(report.epoch) + 1, 0);
+    blocks.back() = pool_statistics().blocks_from_system;
+  };
+  ThreadPool pool(1);
+  run_session(options, tests::letters(300, false), hooks, pool);
+  ASSERT_GE(blocks.size(), 4U);
+  EXPECT_EQ(blocks[1], blocks[3]);
+}
+INSTANTIATE_TEST_SUITE_P(, AllModels, testing::ValuesIn(one_of_each()), tests::variant_name);
+
+struct Task {
+  tests::ModelVariant variant;
+  bool reverse;
+};
+void PrintTo(const Task& task, std::ostream* out) { *out << task.variant.name; }
+
+class SlowTask : public testing::TestWithParam<Task> {};
+
+TEST_P(SlowTask, CopyAndReverseReachAHundredPercent) {
+  const tests::TemporaryFolder folder;
+  const Lines lines = tests::letters(3000, GetParam().reverse);
+  const bool attends = tests::make(GetParam().variant, 9)->attends();
+  auto options = options_of(GetParam().variant, folder / "m", attends ? 900 : 3000);
+  const int64_t width = attends ? 48 : 96;  // a fixed vector has to hold the whole line
+  options.config.embedding = options.config.width = width;
+  options.config.alignment_width = options.config.readout_width = width;
+  options.training.learning_rate = attends ? 6e-3 : 3e-3;
+  options.training.warm_up = 100;
+  options.training.batch_tokens = 600;
+  options.training.evaluate_every = 300;
+  ThreadPool pool(2);
+  run_session(options, lines, {}, pool);
+  const auto trained = models::load_model(folder / "m");
+  std::vector<std::vector<int32_t>> ids;
+  for (size_t i = 0; i < 200; ++i) {
+    ids.push_back(trained.source->encode(lines.source[i]));
+    ids.back().push_back(text::Vocabulary::kEnd);
+  }
+  const std::vector<std::span<const int32_t>> sources(ids.begin(), ids.end());
+  const auto greedy = decoding::search(*trained.model, sources, {.beam = 1}, pool, trained.frozen.get());
+  int right = 0;
+  for (size_t i = 0; i < ids.size(); ++i)
+    right += trained.target->decode(greedy[i].at(0).ids) == lines.target[i];
+  EXPECT_EQ(right, 200);
+
+  // Alone and in any batch, on one thread and two: the same tokens and the same bits of the score.
+  ThreadPool one(1);
+  for (const int64_t beam : {1, 4}) {
+    const auto all = decoding::search(*trained.model, sources, {.beam = beam}, pool);
+    for (size_t i = 0; i < 20; ++i) {
+      const auto alone =
+          decoding::search(*trained.model, std::span(&sources[i], 1), {.beam = beam, .sentences = 1}, one);
+      ASSERT_EQ(alone[0].size(), all[i].size());
+      for (size_t h = 0; h < all[i].size(); ++h) {
+        EXPECT_EQ(alone[0][h].ids, all[i][h].ids);
+        EXPECT_EQ(alone[0][h].score, all[i][h].score);
+      }
+    }
+  }
+}
+
+std::vector<Task> tasks() {
+  std::vector<Task> list;
+  for (const auto& variant : one_of_each())
+    for (const bool reverse : {false, true}) list.push_back({variant, reverse});
+  return list;
+}
+INSTANTIATE_TEST_SUITE_P(, SlowTask, testing::ValuesIn(tasks()), [](const testing::TestParamInfo<Task>& test) {
+  return test.param.variant.name + (test.param.reverse ? "_reverse" : "_copy");
+});
+
+}  // namespace
+}  // namespace regard::training
