@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
+#include <chrono>
 #include <iostream>
 
 #include "regard/alignment/word_matrix.h"
@@ -133,9 +134,14 @@ void translate(TranslateArguments& a, const Common& common) {
   const Writer writer(model, a);
   std::vector<std::string> lines;
   size_t bytes = 0;
-  int64_t done = 0;
+  int64_t done = 0, tokens = 0;
+  double seconds = 0;
   const auto flush = [&] {
+    const auto began = std::chrono::steady_clock::now();
     const auto translated = decoding::translate(model, lines, a.search, pool);
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    for (const auto& line : translated)
+      if (!line.hypotheses.empty()) tokens += static_cast<int64_t>(line.hypotheses[0].ids.size()) + 1;
     for (size_t i = 0; i < lines.size(); ++i)
       writer.write(lines[i], done + static_cast<int64_t>(i), translated[i]);
     std::cout.flush();
@@ -143,7 +149,9 @@ void translate(TranslateArguments& a, const Common& common) {
     done += static_cast<int64_t>(lines.size());
     lines.clear();
     bytes = 0;
-    progress.show(fmt::format("{} lines", done), -1);
+    progress.show(fmt::format("{} lines, {} tokens with end symbols, {:.0f} tokens/s", done, tokens,
+                              static_cast<double>(tokens) / std::max(seconds, 1e-9)),
+                  -1);
   };
   std::string line;
   while (std::getline(std::cin, line)) {

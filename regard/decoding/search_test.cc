@@ -33,7 +33,9 @@ std::vector<Ids> sentences() {
   return list;
 }
 
-std::vector<std::span<const int32_t>> spans(const std::vector<Ids>& list) { return {list.begin(), list.end()}; }
+std::vector<std::span<const int32_t>> spans(const std::vector<Ids>& list) {
+  return {list.begin(), list.end()};
+}
 
 void expect_equal(const std::vector<Hypothesis>& a, const std::vector<Hypothesis>& b) {
   ASSERT_EQ(a.size(), b.size());
@@ -137,7 +139,8 @@ TEST_P(SearchThreads, TwoThreadsGiveTheBitsOfOne) {
   const auto a = search(*model, sources, {.beam = 2, .sentences = 4}, one);
   const auto b = search(*model, sources, {.beam = 2, .sentences = 4}, two);
   for (size_t i = 0; i < a.size(); ++i) expect_equal(a[i], b[i]);
-  const auto forced_one = force(*model, sources, sources, one), forced_two = force(*model, sources, sources, two);
+  const auto forced_one = force(*model, sources, sources, one),
+             forced_two = force(*model, sources, sources, two);
   for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(forced_one[i].score, forced_two[i].score);
 }
 
@@ -165,7 +168,8 @@ TEST(PartEnds, CutAfterSentencesElseAfterWordsElseAnywhere) {
     std::vector<std::string> result;
     int64_t begin = 0;
     for (const int64_t end : part_ends(*characters, ids, longest)) {
-      result.push_back(characters->decode(std::span(ids).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin))));
+      result.push_back(characters->decode(
+          std::span(ids).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin))));
       begin = end;
     }
     return result;

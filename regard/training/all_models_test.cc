@@ -1,4 +1,7 @@
-// Training of every registered model: resuming to the bit, memory that does not grow, and tasks that it must learn.
+// Training of every registered model: resuming to the bit, memory that does not grow, and tasks that it must
+// learn.
+
+#include "tests/support/all_models.h"
 
 #include <gtest/gtest.h>
 
@@ -6,14 +9,14 @@
 #include "regard/decoding/search.h"
 #include "regard/tensor/pool.h"
 #include "regard/training/session.h"
-#include "tests/support/all_models.h"
 #include "tests/support/letters.h"
 #include "tests/support/temporary_folder.h"
 
 namespace regard::training {
 namespace {
 
-SessionOptions options_of(const tests::ModelVariant& variant, const std::filesystem::path& output, int64_t steps) {
+SessionOptions options_of(const tests::ModelVariant& variant, const std::filesystem::path& output,
+                          int64_t steps) {
   SessionOptions options;
   options.output = output;
   options.model = variant.kind->name;
@@ -128,9 +131,10 @@ std::vector<Task> tasks() {
     for (const bool reverse : {false, true}) list.push_back({variant, reverse});
   return list;
 }
-INSTANTIATE_TEST_SUITE_P(, SlowTask, testing::ValuesIn(tasks()), [](const testing::TestParamInfo<Task>& test) {
-  return test.param.variant.name + (test.param.reverse ? "_reverse" : "_copy");
-});
+INSTANTIATE_TEST_SUITE_P(, SlowTask, testing::ValuesIn(tasks()),
+                         [](const testing::TestParamInfo<Task>& test) {
+                           return test.param.variant.name + (test.param.reverse ? "_reverse" : "_copy");
+                         });
 
 }  // namespace
 }  // namespace regard::training
