@@ -16,7 +16,7 @@ demo: ## train a translator on Debian's catalogues for five minutes and show it 
 test: ## everything that has to pass before a change is merged
 	@scripts/test
 
-test-all: ## make test, then the clang build, clang-tidy and the slow tests
+test-all: ## make test, then the quick tests built by clang and checked by clang-tidy
 	@scripts/test all
 
 format: ## format all C++ files

@@ -37,6 +37,16 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
 endif()
 
+# clang-tidy checks a file when it is compiled, so only what changed is checked again. The checksum in its command
+# line makes a change of the rules a change of every file.
+if(REGARD_CLANG_TIDY)
+  find_program(REGARD_CLANG_TIDY_PROGRAM NAMES clang-tidy-14 REQUIRED)
+  set_property(DIRECTORY "${CMAKE_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/.clang-tidy")
+  file(SHA1 "${CMAKE_SOURCE_DIR}/.clang-tidy" rules)
+  set(CMAKE_CXX_CLANG_TIDY
+    "${REGARD_CLANG_TIDY_PROGRAM};--quiet;--warnings-as-errors=*;--extra-arg=-DREGARD_TIDY_RULES=${rules}")
+endif()
+
 function(regard_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT REGARD_TESTS OR NOT ARG_SOURCES)
@@ -45,6 +55,11 @@ function(regard_test name)
   find_package(GTest REQUIRED)
   include(GoogleTest)
   add_executable(${name} ${ARG_SOURCES})
+  if(REGARD_CLANG_TIDY)
+    # The path-sensitive analysis would take three quarters of a test's time, and mostly follow GoogleTest's macros;
+    # a test's speed matters to nobody.
+    set_target_properties(${name} PROPERTIES CXX_CLANG_TIDY "${CMAKE_CXX_CLANG_TIDY};--checks=-clang-analyzer-*,-performance-*")
+  endif()
   target_link_libraries(${name} PRIVATE regard_options regard_test_support ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE REGARD_SHARED_DIR="${REGARD_SHARED_DIR}" REGARD_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   gtest_discover_tests(${name} TEST_FILTER "-*Slow*:*Thread*" DISCOVERY_TIMEOUT 60

@@ -1,6 +1,6 @@
 #pragma once
-// Errors that reach a person: what happened, where, and what to do about it. Libraries throw; only the
-// command prints.
+// Errors that reach a person: what happened, where, and what to do about it.
+// Libraries throw; only the command prints.
 
 #include <cstdint>
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace regard {
 
-/// What kind of mistake an error reports. The command maps kinds to exit codes: internal 1, usage 2, data 3,
-/// system 4.
+/// What kind of mistake an error reports.
+/// The command maps kinds to exit codes: internal 1, usage 2, data 3, system 4.
 enum class ErrorKind { internal, usage, data, system };
 
 class Error : public std::runtime_error {
@@ -45,8 +45,8 @@ class DataError : public Error {
                                    std::string(message)) {}
 };
 
-/// A file or the system refuses: missing, no permission, disk full. Exit code 4. `error_number` is errno, 0
-/// leaves it out.
+/// A file or the system refuses: missing, no permission, disk full.
+/// Exit code 4. `error_number` is errno, 0 leaves it out.
 class SystemError : public Error {
  public:
   explicit SystemError(const std::string& message, int error_number = 0);

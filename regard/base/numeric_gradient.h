@@ -31,8 +31,8 @@ inline std::vector<double> numeric_gradient(const std::function<double()>& f, st
   return gradient;
 }
 
-/// The largest of |a_i - n_i| / max(|a_i|, |n_i|, floor * max_j |n_j|): the measure of DESIGN's gradient
-/// check.
+/// The largest of |a_i - n_i| / max(|a_i|, |n_i|, floor * max_j |n_j|):
+/// the measure of every gradient check. Infinity if an entry is not finite.
 inline double gradient_error(std::span<const double> analytic, std::span<const double> numeric,
                              double floor = 1e-3) {
   double largest = 0, worst = 0;

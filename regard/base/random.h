@@ -1,6 +1,6 @@
 #pragma once
-// Counter-based random numbers: a number is a function of (key, counter) alone, so it depends on no thread,
-// tile or order.
+// Counter-based random numbers: a number is a function of (key, counter) alone,
+// so it depends on no thread, tile or order.
 
 #include <array>
 #include <cstdint>

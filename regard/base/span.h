@@ -6,8 +6,8 @@
 
 namespace regard {
 
-/// A matrix anywhere in memory: element (i, j) is data[i * row_stride + j * column_stride]. Strides count
-/// elements.
+/// A matrix anywhere in memory: element (i, j) is data[i * row_stride + j * column_stride].
+/// Strides count elements.
 template <class T>
 struct MatrixView {
   T* data = nullptr;

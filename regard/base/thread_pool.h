@@ -1,6 +1,6 @@
 #pragma once
-// A small pool of threads with one operation: run fixed parts of a piece of work, the caller's thread among
-// the workers.
+// A small pool of threads with one operation: run fixed parts of a piece of work,
+// the caller's thread among the workers.
 
 #include <condition_variable>
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace regard {
 
-/// Threads that wait for work. The partition of the work is the caller's and never depends on the number of
-/// threads, so results do not either. Safe from several threads; a call from inside a part runs its parts on
-/// the calling thread.
+/// Threads that wait for work. The partition of the work is the caller's
+/// and never depends on the number of threads, so results do not either.
+/// Safe from several threads; a call from inside a part runs its parts on the calling thread.
 class ThreadPool {
  public:
   /// REQUIRES threads >= 1. One thread means that the caller does all work.

@@ -37,7 +37,7 @@ std::string perplexity(const Options& options, const Common& common) {
   const auto source = text::encode_lines(*model.source, lines.source, kWhole);
   const auto target = text::encode_lines(*model.target, lines.target, kWhole);
   if (target.tokens() == 0) throw DataError(options.target.string(), 0, "empty; there is nothing to predict");
-  ThreadPool pool(common.threads > 0 ? common.threads : available_processors());
+  ThreadPool pool(common.thread_count());
   const double nats = decoding::nats_per_token(*model.model, source, target, pool);
   if (common.json)
     return boost::json::serialize(boost::json::object{

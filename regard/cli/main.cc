@@ -1,5 +1,5 @@
-// The command `regard`: reads the command line, runs one verb, and turns what it throws into one line and an
-// exit code.
+// The command `regard`: reads the command line, runs one verb,
+// and turns what it throws into one line and an exit code.
 
 #include <cerrno>
 #include <csignal>
@@ -20,7 +20,7 @@
 namespace regard::cli {
 namespace {
 
-constexpr const char* kVersion = "regard 0.1.0";
+constexpr const char* kVersion = "regard " REGARD_VERSION;
 constexpr int kInternal = 1, kUsage = 2, kData = 3, kSystem = 4, kInterrupted = 130;
 
 /// A configuration file holds the long options of a verb, `epochs = 3`, at its top or in a section `[train]`.

@@ -29,7 +29,7 @@ template <class Use>
 void for_each_pair(const PairArguments& a, const Common& common, Use use) {
   const models::TrainedModel model = models::load_model(a.model);
   const auto [source, target] = text::read_parallel_lines(a.source, a.target);
-  ThreadPool pool(common.threads > 0 ? common.threads : available_processors());
+  ThreadPool pool(common.thread_count());
   Progress progress(common.quiet);
   for (size_t first = 0; first < source.size(); first += kPairs) {
     const size_t count = std::min(kPairs, source.size() - first);

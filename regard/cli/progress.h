@@ -7,9 +7,9 @@
 
 namespace regard::cli {
 
-/// On a terminal a bar that is rewritten in place, at most ten times a second; otherwise a plain line every
-/// few seconds, so that logs stay readable; with `quiet` nothing. Errors of writing are ignored: progress is
-/// no result. For one thread.
+/// On a terminal a bar that is rewritten in place, at most ten times a second;
+/// otherwise a plain line every few seconds, so that logs stay readable; with `quiet` nothing.
+/// Errors of writing are ignored: progress is no result. For one thread.
 class Progress {
  public:
   explicit Progress(bool quiet);
@@ -36,8 +36,8 @@ class Progress {
   Clock::time_point next_;
 };
 
-/// "[#####-----]  50% line", cut to `columns`; without a bar if `fraction` is not in [0, 1] or columns are
-/// few.
+/// "[#####-----]  50% line", cut to `columns`;
+/// without a bar if `fraction` is not in [0, 1] or columns are few.
 std::string progress_text(std::string_view line, double fraction, int columns);
 
 }  // namespace regard::cli

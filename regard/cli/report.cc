@@ -84,7 +84,7 @@ void add_samples(pictures::Report& page, const models::TrainedModel& model, cons
 void report(const ReportArguments& a, const Common& common) {
   const models::TrainedModel model = models::load_model(a.model);
   const auto directory = ModelDirectory::open(a.model);
-  ThreadPool pool(common.threads > 0 ? common.threads : available_processors());
+  ThreadPool pool(common.thread_count());
   pictures::Report page;
   page.title = "A translator and what it attends to";
   page.facts = {

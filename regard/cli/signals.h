@@ -4,8 +4,8 @@
 
 namespace regard::cli {
 
-/// While it lives, the first SIGINT or SIGTERM is noted instead of ending the program; a second one ends it
-/// as usual.
+/// While it lives, the first SIGINT or SIGTERM is noted instead of ending the program;
+/// a second one ends it as usual.
 class Interruption {
  public:
   Interruption() {

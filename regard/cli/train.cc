@@ -7,7 +7,6 @@
 #include <iostream>
 #include <map>
 
-#include "regard/base/thread_pool.h"
 #include "regard/cli/progress.h"
 #include "regard/cli/signals.h"
 #include "regard/cli/verb.h"
@@ -185,7 +184,7 @@ void train(TrainArguments& a, const Common& common) {
   if (!common.quiet)
     std::cerr << fmt::format("{} pairs to train on, {} to develop with\n", lines.source.size(),
                              lines.dev_source.size());
-  ThreadPool pool(common.threads > 0 ? common.threads : available_processors());
+  ThreadPool pool(common.thread_count());
   Watcher watcher(common.quiet, t);
   const Interruption interruption;
   training::SessionHooks hooks;

@@ -129,7 +129,7 @@ void translate(TranslateArguments& a, const Common& common) {
   if (!model.model->attends() && (!a.alignment.empty() || a.replace_unknown))
     throw UsageError(fmt::format("the model {} has no attention, so no {}", model.kind->name,
                                  a.alignment.empty() ? "--replace-unknown" : "--alignment"));
-  ThreadPool pool(common.threads > 0 ? common.threads : available_processors());
+  ThreadPool pool(common.thread_count());
   Progress progress(common.quiet);
   const Writer writer(model, a);
   std::vector<std::string> lines;

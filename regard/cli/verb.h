@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "regard/base/thread_pool.h"
+
 namespace regard::cli {
 
 /// Options that every verb has.
@@ -10,10 +12,13 @@ struct Common {
   int threads = 0;     ///< 0: all processors
   bool quiet = false;  ///< no progress, no notes on standard error; errors still
   bool json = false;   ///< the result as JSON on standard output
+
+  /// The number of threads that `threads` means.
+  int thread_count() const { return threads > 0 ? threads : available_processors(); }
 };
 
-/// Each adds one sub-command to `app`, with its options, and a callback that does the work and throws
-/// regard::Error.
+/// Each adds one sub-command to `app`, with its options, and a callback that does the work
+/// and throws regard::Error. `app` and `common` must outlive the parsing.
 void add_corpus(CLI::App& app, Common& common);
 void add_train(CLI::App& app, Common& common);
 void add_translate(CLI::App& app, Common& common);

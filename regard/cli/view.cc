@@ -59,7 +59,7 @@ void view(const ViewArguments& a, const Common& common) {
     throw UsageError("--output " + a.output + ": expected a name that ends in .png, .svg or .html");
   if (text::is_blank(a.text)) throw UsageError("TEXT holds no word; give a sentence to look at");
   const models::TrainedModel model = models::load_model(a.model);
-  ThreadPool pool(common.threads > 0 ? common.threads : available_processors());
+  ThreadPool pool(common.thread_count());
   const auto matrix = matrix_of(model, a.text, a.target, pool);
   if (common.json) std::cout << boost::json::serialize(matrix_json(matrix)) << "\n";
   if (a.output.empty() && !common.json)

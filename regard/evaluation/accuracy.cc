@@ -1,21 +1,14 @@
 #include "regard/evaluation/accuracy.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "regard/base/error.h"
+#include "regard/evaluation/references.h"
 
 namespace regard::evaluation {
 
 Accuracy accuracy(std::span<const std::string> hypotheses,
                   std::span<const std::vector<std::string>> reference_sets) {
-  for (const auto& set : reference_sets) {
-    if (set.size() != hypotheses.size()) {
-      throw ShapeError(fmt::format("[accuracy] references [{}], expected [{}] (lines of the hypothesis)",
-                                   set.size(), hypotheses.size()));
-    }
-  }
+  check_references("accuracy", hypotheses, reference_sets);
   Accuracy result;
   for (size_t line = 0; line < hypotheses.size(); ++line) {
     const auto right = [&](const std::vector<std::string>& set) { return set[line] == hypotheses[line]; };

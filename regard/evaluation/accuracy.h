@@ -14,8 +14,8 @@ struct Accuracy {
   int64_t lines = 0;
 };
 
-/// Lines that equal a reference byte for byte; reference_sets[r][line]. Throws ShapeError if the numbers of
-/// lines differ.
+/// Lines that equal a reference byte for byte; reference_sets[r][line].
+/// Throws ShapeError if the numbers of lines differ.
 Accuracy accuracy(std::span<const std::string> hypotheses,
                   std::span<const std::vector<std::string>> reference_sets);
 

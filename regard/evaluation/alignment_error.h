@@ -19,9 +19,9 @@ struct Links {
   std::set<Link> possible;  ///< holds the sure ones too
 };
 
-/// Reads one line in Pharaoh's form: "0-0 1-2" sure, "2?3" or "2p3" possible; blanks between links, and at
-/// the ends, are free, and an empty line has no links. Throws DataError with `file` and `line` for anything
-/// else.
+/// Reads one line in Pharaoh's form: "0-0 1-2" sure, "2?3" or "2p3" possible;
+/// blanks between links, and at the ends, are free, and an empty line has no links.
+/// Throws DataError with `file` and `line` for anything else.
 Links parse_links(std::string_view text, std::string_view file = "links", int64_t line = 0);
 
 struct AlignmentError {

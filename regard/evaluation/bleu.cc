@@ -8,6 +8,7 @@
 
 #include "regard/base/error.h"
 #include "regard/evaluation/ngrams.h"
+#include "regard/evaluation/references.h"
 #include "regard/evaluation/version.h"
 
 namespace regard::evaluation {
@@ -106,12 +107,7 @@ Bleu corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::s
 
 Bleu corpus_bleu(std::span<const std::string> hypotheses,
                  std::span<const std::vector<std::string>> reference_sets, Tokenization tokenization) {
-  for (const auto& set : reference_sets) {
-    if (set.size() != hypotheses.size()) {
-      throw ShapeError(fmt::format("[corpus_bleu] references [{}], expected [{}] (lines of the hypothesis)",
-                                   set.size(), hypotheses.size()));
-    }
-  }
+  check_references("corpus_bleu", hypotheses, reference_sets);
   BleuStatistics sum;
   std::vector<std::string> references(reference_sets.size());
   for (size_t line = 0; line < hypotheses.size(); ++line) {

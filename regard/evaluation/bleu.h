@@ -1,6 +1,6 @@
 #pragma once
-// BLEU, Papineni et al. 2002 (aclanthology.org/P02-1040), with the smoothing and the numbers of
-// sacreBLEU 2.6.
+// BLEU, Papineni et al. 2002 (aclanthology.org/P02-1040),
+// with the smoothing and the numbers of sacreBLEU 2.6.
 
 #include <array>
 #include <cstdint>
@@ -36,9 +36,9 @@ struct Bleu {
 BleuStatistics bleu_statistics(const std::string& hypothesis, std::span<const std::string> references,
                                Tokenization tokenization);
 
-/// BLEU of a whole text, one reference a line. An order without a match gets 1/2, 1/4, ... of a match
-/// ("exp"); without any match, or if no line has four tokens, the score is 0. Throws ShapeError if the
-/// numbers of lines differ.
+/// BLEU of a whole text, one reference a line.
+/// An order without a match gets 1/2, 1/4, ... of a match ("exp"); without any match,
+/// or if no line has four tokens, the score is 0. Throws ShapeError if the numbers of lines differ.
 Bleu corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::string> references,
                  Tokenization tokenization = Tokenization::mteval_13a);
 

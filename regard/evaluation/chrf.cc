@@ -7,6 +7,7 @@
 
 #include "regard/base/error.h"
 #include "regard/evaluation/ngrams.h"
+#include "regard/evaluation/references.h"
 #include "regard/evaluation/unicode.h"
 #include "regard/evaluation/version.h"
 
@@ -35,8 +36,8 @@ bool is_ascii_punctuation(char32_t c) {
          (c >= U'{' && c <= U'~');
 }
 
-// Words with one punctuation mark cut off: the last character's, or else the first's ("(hi)" gives "(hi" and
-// ")").
+// Words with one punctuation mark cut off: the last character's,
+// or else the first's ("(hi)" gives "(hi" and ")").
 std::vector<std::u32string_view> words_without_punctuation(std::u32string_view text) {
   std::vector<std::u32string_view> result;
   for (const auto word : split_words(text)) {
@@ -113,12 +114,7 @@ Chrf corpus_chrf(std::span<const std::string> hypotheses, std::span<const std::s
 Chrf corpus_chrf(std::span<const std::string> hypotheses,
                  std::span<const std::vector<std::string>> reference_sets, ChrfKind kind) {
   if (reference_sets.empty()) throw ShapeError("[corpus_chrf] 0 references of a line, expected at least 1");
-  for (const auto& set : reference_sets) {
-    if (set.size() != hypotheses.size()) {
-      throw ShapeError(fmt::format("[corpus_chrf] references [{}], expected [{}] (lines of the hypothesis)",
-                                   set.size(), hypotheses.size()));
-    }
-  }
+  check_references("corpus_chrf", hypotheses, reference_sets);
   Statistics sum;
   for (size_t line = 0; line < hypotheses.size(); ++line) {
     const std::u32string hypothesis = code_points(hypotheses[line]);

@@ -1,6 +1,6 @@
 #pragma once
-// chrF, Popović 2015 (aclanthology.org/W15-3049), and chrF++, Popović 2017 (W17-4770), as sacreBLEU 2.6
-// counts them.
+// chrF, Popović 2015 (aclanthology.org/W15-3049), and chrF++, Popović 2017 (W17-4770),
+// as sacreBLEU 2.6 counts them.
 
 #include <span>
 #include <string>
@@ -24,8 +24,8 @@ struct Chrf {
 Chrf corpus_chrf(std::span<const std::string> hypotheses, std::span<const std::string> references,
                  ChrfKind kind = ChrfKind::chrf);
 
-/// The same with several references, reference_sets[r][line]: of each line the one with the best F counts,
-/// the first of equals.
+/// The same with several references, reference_sets[r][line]:
+/// of each line the one with the best F counts, the first of equals.
 Chrf corpus_chrf(std::span<const std::string> hypotheses,
                  std::span<const std::vector<std::string>> reference_sets, ChrfKind kind = ChrfKind::chrf);
 

@@ -11,7 +11,7 @@
 #include "regard/evaluation/alignment_error.h"
 #include "regard/evaluation/bleu.h"
 #include "regard/evaluation/chrf.h"
-#include "regard/evaluation/unicode.h"
+#include "regard/text/utf8.h"
 
 namespace regard::evaluation {
 namespace {
@@ -32,7 +32,7 @@ Lines read_lines(const std::filesystem::path& path) {
     std::string line = bytes.substr(begin, end - begin);
     if (end < bytes.size() && !line.empty() && line.back() == '\r') line.pop_back();
     lines.push_back(std::move(line));
-    if (!is_utf8(lines.back())) {
+    if (text::invalid_utf8(lines.back()) != std::string::npos) {
       throw DataError(path.string(), static_cast<int64_t>(lines.size()),
                       "is not UTF-8; convert the file first, for example with iconv");
     }

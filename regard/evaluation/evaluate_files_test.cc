@@ -8,9 +8,12 @@
 #include "regard/base/error.h"
 #include "regard/evaluation/accuracy.h"
 #include "regard/evaluation/alignment_error.h"
+#include "tests/support/error_message.h"
 
 namespace regard::evaluation {
 namespace {
+
+using tests::error_message;
 
 class EvaluateFiles : public testing::Test {
  protected:
@@ -30,16 +33,6 @@ class EvaluateFiles : public testing::Test {
  private:
   std::filesystem::path folder_;
 };
-
-template <class Expected, class Call>
-std::string message(Call call) {
-  try {
-    call();
-  } catch (const Expected& error) {
-    return error.what();
-  }
-  return "no such error";
-}
 
 TEST_F(EvaluateFiles, PrintsALineForEachMetric) {
   const auto h = file("h", "the cat sat on the mat\r\nyes\n");
@@ -83,16 +76,16 @@ TEST_F(EvaluateFiles, SeveralReferences) {
 TEST_F(EvaluateFiles, ErrorsNameTheFile) {
   const auto two = file("two", "a\nb\n");
   const auto three = file("three", "a\nb\nc\n");
-  EXPECT_EQ(message<DataError>([&] { evaluate_files(two, {three}); }),
+  EXPECT_EQ(error_message<DataError>([&] { evaluate_files(two, {three}); }),
             two.string() + ": has 2 lines, but " + three.string() +
                 " has 3; line N of one belongs to line N of the other");
   const auto empty = file("empty", "");
-  EXPECT_EQ(message<DataError>([&] { evaluate_files(empty, {empty}); }),
+  EXPECT_EQ(error_message<DataError>([&] { evaluate_files(empty, {empty}); }),
             empty.string() + ": has no lines; there is nothing to score");
   const auto latin = file("latin", "a\n\xe9t\xe9\n");
-  EXPECT_EQ(message<DataError>([&] { evaluate_files(two, {latin}); }),
+  EXPECT_EQ(error_message<DataError>([&] { evaluate_files(two, {latin}); }),
             latin.string() + ":2: is not UTF-8; convert the file first, for example with iconv");
-  const std::string missing = message<SystemError>([&] { evaluate_files(two, {path("missing")}); });
+  const std::string missing = error_message<SystemError>([&] { evaluate_files(two, {path("missing")}); });
   EXPECT_NE(missing.find(path("missing").string()), std::string::npos) << missing;
   EXPECT_THROW(evaluate_files(two, {two}, {.metrics = {"ter"}}), UsageError);
   EXPECT_THROW(evaluate_files(two, {two}, {.metrics = {}}), UsageError);
@@ -109,7 +102,7 @@ TEST_F(EvaluateFiles, AlignmentErrorRate) {
   for (const char* wrong :
        {"0-0\n0-\n", "0-0\n-1-0\n", "0-0\n1:2\n", "0-0\n1-2x\n", "0-0\n99999999999999999999-1\n"}) {
     const auto bad = file("bad", wrong);
-    const std::string text = message<DataError>([&] { evaluate_alignment_files(bad, g); });
+    const std::string text = error_message<DataError>([&] { evaluate_alignment_files(bad, g); });
     EXPECT_EQ(text.find(bad.string() + ":2: '"), 0u) << text;
   }
   const auto one = file("one", "0-0\n");

@@ -98,7 +98,7 @@ std::u32string without_trailing_space(std::u32string text) {
 }
 
 std::u32string separated(std::string_view line, Tokenization tokenization) {
-  const std::u32string text = without_trailing_space(code_points(line));
+  std::u32string text = without_trailing_space(code_points(line));
   switch (tokenization) {
     case Tokenization::mteval_13a:
       return separated_13a(utf8(text));

@@ -8,11 +8,14 @@
 namespace regard::evaluation {
 
 enum class Tokenization {
-  mteval_13a,  ///< "13a", the default: as the script mteval-v13a of WMT; also undoes &quot; &amp; &lt; &gt;
-  none,        ///< "none": at white space alone
-  international,  ///< "intl": as mteval-v14, punctuation and symbols by the categories of Unicode 14
-                  ///< (utf8proc 2.8)
-  character       ///< "char": every code point but white space
+  /// "13a", the default: as the script mteval-v13a of WMT; also undoes &quot; &amp; &lt; &gt;
+  mteval_13a,
+  /// "none": at white space alone
+  none,
+  /// "intl": as mteval-v14, punctuation and symbols by the categories of Unicode 14 (utf8proc 2.8)
+  international,
+  /// "char": every code point but white space
+  character
 };
 
 /// "13a", "none", "intl" or "char".

@@ -11,12 +11,6 @@ namespace {
 
 constexpr char32_t kRawByte = 0xDC00;
 
-// The code point that starts at `at` and how many bytes it takes; at a wrong byte the length is negative.
-utf8proc_ssize_t next_code_point(std::string_view utf8, size_t at, utf8proc_int32_t& code_point) {
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(utf8.data()) + at;
-  return utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(utf8.size() - at), &code_point);
-}
-
 utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 
 }  // namespace
@@ -28,7 +22,10 @@ std::u32string code_points(std::string_view utf8) {
     const auto byte = static_cast<unsigned char>(utf8[at]);
     utf8proc_int32_t code_point = byte;
     utf8proc_ssize_t length = 1;
-    if (byte >= 0x80) length = next_code_point(utf8, at, code_point);
+    if (byte >= 0x80) {
+      length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(utf8.data()) + at,
+                                static_cast<utf8proc_ssize_t>(utf8.size() - at), &code_point);
+    }
     if (length > 0) {
       result.push_back(static_cast<char32_t>(code_point));
       at += static_cast<size_t>(length);
@@ -53,16 +50,6 @@ std::string utf8(std::u32string_view text) {
     result.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(length));
   }
   return result;
-}
-
-bool is_utf8(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    utf8proc_int32_t code_point = 0;
-    const auto length = next_code_point(text, at, code_point);
-    if (length <= 0) return false;
-    at += static_cast<size_t>(length);
-  }
-  return true;
 }
 
 std::vector<std::u32string_view> split_words(std::u32string_view line) {

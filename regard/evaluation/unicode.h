@@ -14,9 +14,6 @@ std::u32string code_points(std::string_view utf8);
 /// The inverse of code_points().
 std::string utf8(std::u32string_view text);
 
-/// True if the text is valid UTF-8.
-bool is_utf8(std::string_view text);
-
 /// The words between white space (text::is_space); views into `line`.
 std::vector<std::u32string_view> split_words(std::u32string_view line);
 

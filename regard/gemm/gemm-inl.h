@@ -1,13 +1,13 @@
-// The kernels of gemm.cc, compiled once for every SIMD target (hwy/foreach_target.h). Included by gemm.cc
-// alone.
+// The kernels of gemm.cc, compiled once for every SIMD target (hwy/foreach_target.h).
+// Included by gemm.cc alone.
 //
-// B is multiplied from panels of kWidth columns, row after row: panel p holds B[k, p kWidth + j] at [k kWidth
-// + j], and zeros behind the last column. A tile of up to kRows rows by one panel stays in registers over one
-// block of kBlock k.
+// B is multiplied from panels of kWidth columns, row after row:
+// panel p holds B[k, p kWidth + j] at [k kWidth + j], and zeros behind the last column.
+// A tile of up to kRows rows by one panel stays in registers over one block of kBlock k.
 //
-// An element's bits: the first block's chain of multiply-adds starts at the bias (or 0), every further
-// block's at 0; the blocks are added in order, to C if accumulating. Nothing else enters: neither M, N,
-// strides nor packing.
+// An element's bits: the first block's chain of multiply-adds starts at the bias (or 0),
+// every further block's at 0; the blocks are added in order, to C if accumulating.
+// Nothing else enters: neither M, N, strides nor packing.
 
 #if defined(REGARD_GEMM_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REGARD_GEMM_GEMM_INL_H_
@@ -53,8 +53,8 @@ inline constexpr int64_t kPrefetchRows = 24;      ///< how many rows of B ahead
 
 template <class T>
 inline constexpr int64_t kWidth = kVectors* static_cast<int64_t>(hn::MaxLanes(Tag<T>()));
-/// Panels that are multiplied together: a block of them takes half a megabyte, half of a usual second-level
-/// cache.
+/// Panels that are multiplied together:
+/// a block of them takes half a megabyte, half of a usual second-level cache.
 template <class T>
 inline constexpr int64_t kGroup = kWidth<T>* std::max<int64_t>(1, 2048 / (kWidth<T> * int64_t{sizeof(T)}));
 
@@ -128,8 +128,8 @@ HWY_INLINE void tile(const T* HWY_RESTRICT a, int64_t a_row, int64_t a_column, c
   for (int i = 0; i < kTileRows; ++i) store_row<T, V>(sum[i], c + i * c_row, columns, accumulate);
 }
 
-/// kTileRows rows, `a` points to the first, by all panels of a block. `tail_bias`: the last, partial panel's,
-/// padded.
+/// kTileRows rows, `a` points to the first, by all panels of a block.
+/// `tail_bias`: the last, partial panel's, padded.
 template <int kTileRows, class T>
 HWY_NOINLINE void strip(const Block<T>& x, const T* a, int64_t a_row, int64_t a_column, T* c,
                         const T* tail_bias) {

@@ -55,8 +55,8 @@ HWY_EXPORT(unpacked_f64);
 
 std::string text(int64_t rows, int64_t columns) { return shape_text(std::array{rows, columns}); }
 
-/// Checks A [M, K], B [rows, columns] and C, and handles empty products. True if there is something to
-/// multiply.
+/// Checks A [M, K], B [rows, columns] and C, and handles empty products.
+/// True if there is something to multiply.
 template <class T>
 bool prepare(const MatrixView<const T>& a, int64_t rows, int64_t columns, const MatrixView<T>& c,
              const Epilogue<T>& epilogue) {

@@ -1,9 +1,9 @@
 #pragma once
 // Matrix products. C = A B (+ bias) or C += A B (+ bias), f32 and f64, any strides of A and B.
 //
-// Bits: every element of C is the same whatever the number of rows, the layout of A and B, and whether B was
-// packed before: one chain of fused multiply-adds over k in blocks of fixed length, the blocks added in
-// order.
+// Bits: every element of C is the same whatever the number of rows,
+// the layout of A and B, and whether B was packed before:
+// one chain of fused multiply-adds over k in blocks of fixed length, the blocks added in order.
 
 #include <cstdint>
 #include <span>

@@ -67,8 +67,8 @@ struct Case {
   bool accumulate = false, bias = false;
 };
 
-/// Every element against the sum in f64 (f64: long double), within K roundings of the sum of absolute values;
-/// and nothing written beside C.
+/// Every element against the sum in f64 (f64: long double),
+/// within K roundings of the sum of absolute values; and nothing written beside C.
 template <class T>
 void check(const Case<T>& x) {
   SCOPED_TRACE("M " + std::to_string(x.m) + " N " + std::to_string(x.n) + " K " + std::to_string(x.k) +

@@ -26,10 +26,11 @@ struct TerminalOptions {
 /// is cut into blocks of columns; words are shortened where they must be. Ends with a legend and a newline.
 std::string terminal_matrix(const AttentionMatrix& matrix, const TerminalOptions& options = {});
 
-/// One <svg> element that stands alone and may be put into HTML as it is. Cells carry the classes k0 to k32,
-/// and as <title> their words (at most 60 columns of each) and weight; the labels' <title> has 400 columns.
-/// With more than 4096 cells those that would be white are left out, and titles give positions, "target,
-/// source".
+/// One <svg> element that stands alone and may be put into HTML as it is.
+/// Cells carry the classes k0 to k32, and as <title> their words (at most 60 columns of each)
+/// and weight; the labels' <title> has 400 columns.
+/// With more than 4096 cells those that would be white are left out, and titles give positions,
+/// "target, source".
 std::string svg_matrix(const AttentionMatrix& matrix);
 
 /// The matrix as an HTML table (without a page around it) for those who read and do not see. With more than
@@ -47,9 +48,9 @@ struct PngOptions {
   std::string program = "gnuplot";  ///< looked for on PATH unless it has a slash; run without a shell
 };
 
-/// Draws `path` with gnuplot's pngcairo, and writes the data to `path`.tsv first (kept also when drawing
-/// fails). Throws SystemError if gnuplot is missing (naming the package gnuplot-nox), fails, or a file cannot
-/// be written.
+/// Draws `path` with gnuplot's pngcairo, and writes the data to `path`.tsv first
+/// (kept also when drawing fails). Throws SystemError if gnuplot is missing
+/// (naming the package gnuplot-nox), fails, or a file cannot be written.
 void write_png(const std::filesystem::path& path, const AttentionMatrix& matrix,
                const PngOptions& options = {});
 

@@ -9,6 +9,7 @@
 #include "regard/base/file.h"
 #include "regard/pictures/text.h"
 #include "regard/pictures/well_formed_xml.h"
+#include "tests/support/error_message.h"
 #include "tests/support/temporary_folder.h"
 
 namespace regard::pictures {
@@ -153,13 +154,8 @@ TEST(Matrix, WeightsMustFitTheWords) {
   EXPECT_THROW(svg_matrix(matrix), ShapeError);
   EXPECT_THROW(matrix_html(matrix), ShapeError);
   EXPECT_THROW(write_png("/nonexistent/x.png", matrix), ShapeError);
-  try {
-    terminal_matrix(matrix);
-    FAIL();
-  } catch (const ShapeError& error) {
-    EXPECT_STREQ(error.what(),
-                 "[attention matrix] weights [1], expected [1, 2] (target words, source words)");
-  }
+  EXPECT_EQ(tests::error_message<ShapeError>([&] { terminal_matrix(matrix); }),
+            "[attention matrix] weights [1], expected [1, 2] (target words, source words)");
 }
 
 TEST(MatrixHtml, IsOnePageWithTheTable) {

@@ -47,8 +47,8 @@ bool forbidden_in_xml(int32_t c) {
          c == 0xFFFF;
 }
 
-/// Columns of a user-perceived character: the widest of its code points; an emoji with variation selector 16
-/// is wide.
+/// Columns of a user-perceived character: the widest of its code points;
+/// an emoji with variation selector 16 is wide.
 int cluster_width(int width, int32_t next) {
   if (next == 0xFE0F) return 2;
   return std::max(width, utf8proc_charwidth(next));

@@ -20,8 +20,8 @@ std::string valid_utf8(std::string_view text);
 /// written out as \n, \t, \x1b or \u{202e}.
 std::string terminal_text(std::string_view text);
 
-/// The user-perceived characters of `text` (repaired first): combining marks stay with their base. CJK are 2
-/// wide.
+/// The user-perceived characters of `text` (repaired first):
+/// combining marks stay with their base. CJK are 2 wide.
 std::vector<Grapheme> graphemes(std::string_view text);
 
 /// The columns `text` takes on a terminal: CJK 2, combining marks 0.
@@ -30,8 +30,8 @@ int display_width(std::string_view text);
 /// `text` cut to at most `columns` columns; what was cut ends in "…".
 std::string truncated(std::string_view text, int columns);
 
-/// Text for XML and HTML content and attributes: <>&"' escaped, invalid UTF-8 and characters that XML 1.0
-/// forbids replaced by U+FFFD.
+/// Text for XML and HTML content and attributes: <>&"' escaped,
+/// invalid UTF-8 and characters that XML 1.0 forbids replaced by U+FFFD.
 std::string xml_escaped(std::string_view text);
 
 }  // namespace regard::pictures

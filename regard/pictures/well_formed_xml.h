@@ -1,6 +1,6 @@
 #pragma once
-// For tests: is a text well-formed XML, as far as our own pictures use it (elements, attributes, text,
-// entities)?
+// For tests: is a text well-formed XML,
+// as far as our own pictures use it (elements, attributes, text, entities)?
 
 #include <cctype>
 #include <string>

@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <limits>
 
-/// Stands behind the parameters of a lambda that computes with vectors: compiled for the target, always
-/// inlined.
+/// Stands behind the parameters of a lambda that computes with vectors:
+/// compiled for the target, always inlined.
 #undef REGARD_VECTOR_LAMBDA
 #define REGARD_VECTOR_LAMBDA HWY_ATTR __attribute__((always_inline))
 
@@ -24,9 +24,9 @@ namespace regard::simd::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// exp(x), at most 1.5 ulp; exactly 0 below -87.33 (never subnormal), infinity above log(largest float), NaN
-/// stays NaN. x = n log 2 + r with |r| <= log(2) / 2; exp(r) by a polynomial of degree 6; n is added to the
-/// exponent.
+/// exp(x), at most 1.5 ulp; exactly 0 below -87.33 (never subnormal),
+/// infinity above log(largest float), NaN stays NaN.
+/// x = n log 2 + r with |r| <= log(2) / 2; exp(r) by a polynomial of degree 6; n is added to the exponent.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
   const hn::RebindToSigned<D> di;
@@ -50,8 +50,8 @@ HWY_INLINE V Exp(D d, V x) {
 
 constexpr float kTanhLimit = 8.2f;
 
-/// tanh(x), |error| <= 4e-7; 1 - 1.5e-7 in size beyond +-8.2, NaN stays NaN. An odd rational function,
-/// degrees 11 / 6.
+/// tanh(x), |error| <= 4e-7; 1 - 1.5e-7 in size beyond +-8.2, NaN stays NaN.
+/// An odd rational function, degrees 11 / 6.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V TanhClamped(D d, V x) {
   // The order of operands matters on x86, where Min and Max return the second one if either is NaN.
@@ -95,8 +95,8 @@ struct Whole {
   HWY_INLINE void store(hn::Vec<D> v, float* p) const { hn::StoreU(v, D(), p); }
 };
 
-/// Reads and writes the last `count` elements of a row through a padded copy, so that they see the same
-/// arithmetic.
+/// Reads and writes the last `count` elements of a row through
+/// a padded copy, so that they see the same arithmetic.
 template <class D>
 struct Tail {
   int64_t count;
@@ -126,6 +126,19 @@ HWY_INLINE void for_vectors(D d, int64_t n, const Body& body) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE float sum(D d, V v) {
   return hn::GetLane(hn::SumOfLanes(d, v));
+}
+
+/// The largest lane; none may be NaN.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE float largest_lane(D d, V v) {
+#if HWY_TARGET == HWY_EMU128
+  // There MaxOfLanes begins at the lowest finite number (Highway 1.0.3) and would lose -infinity.
+  HWY_ALIGN float lanes[hn::MaxLanes(D())];
+  hn::Store(v, d, lanes);
+  return *std::max_element(lanes, lanes + hn::MaxLanes(D()));
+#else
+  return hn::GetLane(hn::MaxOfLanes(d, v));
+#endif
 }
 
 }  // namespace regard::simd::HWY_NAMESPACE

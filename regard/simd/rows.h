@@ -9,7 +9,6 @@
 namespace regard::simd {
 
 // --- elementwise
-// ---------------------------------------------------------------------------------------------------
 void exp(const float* x, float* y, int64_t n);  ///< at most 1.5 ulp; below -87.33 exactly 0
 void exp(const double* x, double* y, int64_t n);
 void tanh(const float* x, float* y, int64_t n);  ///< |error| <= 4e-7; +-1 at infinity, NaN stays NaN
@@ -34,7 +33,6 @@ void relu_backward(const float* y, const float* dy, float* dx, int64_t n);  ///<
 void relu_backward(const double* y, const double* dy, double* dx, int64_t n);
 
 // --- reductions
-// ----------------------------------------------------------------------------------------------------
 float dot(const float* a, const float* b, int64_t n);
 double dot(const double* a, const double* b, int64_t n);
 double sum_of_squares(const float* x, int64_t n);  ///< accumulated in f64
@@ -48,7 +46,6 @@ void add_column_sums(const float* x, int64_t rows, int64_t row_stride, float* y,
 void add_column_sums(const double* x, int64_t rows, int64_t row_stride, double* y, int64_t n);
 
 // --- softmax
-// -------------------------------------------------------------------------------------------------------
 /// y = softmax(x), returns log-sum-exp. All -infinity: y = 0, returns -infinity. NaN or +infinity: y is NaN.
 float softmax(const float* x, float* y, int64_t n);
 double softmax(const double* x, double* y, int64_t n);
@@ -59,18 +56,17 @@ void softmax_backward(const float* y, const float* dy, float* dx, int64_t n);
 void softmax_backward(const double* y, const double* dy, double* dx, int64_t n);
 
 /// Cross-entropy of one row of logits with label smoothing e spread over all n entries:
-///   loss = lse(x) - (1 - e) x_target - e / n sum_j x_j         (Szegedy et al. 2016, arXiv:1512.00567,
-///   section 7)
-/// Returns the loss and replaces x by scale * d loss / d x = scale * (softmax(x) - (1 - e) [j = target] - e /
-/// n), which is also added to dbias [n] unless dbias is null.
+///   loss = lse(x) - (1 - e) x_target - e / n sum_j x_j      Szegedy et al. 2016, arXiv:1512.00567, section 7
+/// Returns the loss and replaces x by its gradient,
+///   scale * d loss / d x_j = scale * (softmax(x)_j - (1 - e) [j = target] - e / n),
+/// which is also added to dbias [n] unless dbias is null.
 double cross_entropy(float* x, int64_t n, int64_t target, double smoothing, float scale, float* dbias);
 double cross_entropy(double* x, int64_t n, int64_t target, double smoothing, double scale, double* dbias);
 
 // --- gates of recurrent cells
-// ----------------------------------------------------------------------------------------
 /// A GRU that resets after the product (cuDNN's and PyTorch's form), one row of width n:
-///   r = sigmoid(xr + hr)   z = sigmoid(xz + hz)   q = hn + bn   n~ = tanh(xn + r q)   h = (1 - z) n~ + z
-///   h_prev
+///   r = sigmoid(xr + hr)   z = sigmoid(xz + hz)   q = hn + bn
+///   n~ = tanh(xn + r q)    h = (1 - z) n~ + z h_prev
 /// x holds [xr | xz | xn]: the input's projection with all biases but bn, given as the sum of `x` and, if not
 /// null, `x2`. gh holds [hr | hz | hn] = W_hh h_prev, no bias. Writes gates [r | z | n~ | q] (4 n) for
 /// backward (null: not kept) and h.
@@ -84,10 +80,10 @@ struct GruForward {
   float* h;
 };
 void gru_forward(const GruForward& row, int64_t n);
-/// Backward of it. dh is the gradient of h as the sum of `dh` and `carry`. Writes dx [dr | dz | dn~] (3 n;
-/// may be null), adds the same to dx_sum (may be null), writes dgh [dr | dz | dn~ r] (3 n), and carry = dh z
-/// (the direct part of d h_prev; the caller adds W_hh' dgh). The gradient of bn is the column sum of dgh's
-/// last part. dgh may be `gates`.
+/// Backward of it. dh is the gradient of h as the sum of `dh` and `carry`.
+/// Writes dx [dr | dz | dn~] (3 n; may be null), adds the same to dx_sum (may be null),
+/// writes dgh [dr | dz | dn~ r] (3 n), and carry = dh z (the direct part of d h_prev; the caller adds W_hh'
+/// dgh). The gradient of bn is the column sum of dgh's last part. dgh may be `gates`.
 struct GruBackward {
   const float* gates;  // [4 n]
   const float* h_prev;
@@ -153,7 +149,6 @@ struct LstmBackwardF64 {
 void lstm_backward(const LstmBackwardF64& row, int64_t n);
 
 // --- optimiser
-// -----------------------------------------------------------------------------------------------------
 /// Adam (Kingma and Ba 2015, algorithm 1) with decoupled decay (Loshchilov and Hutter 2019) over n elements:
 ///   g = gradient_scale g;  m += (1 - b1)(g - m);  v = b2 v + (1 - b2) g^2
 ///   w -= rate (m correction1 / (sqrt(v correction2) + epsilon) + decay w),   correction_i = 1 / (1 - b_i^t)

@@ -24,8 +24,8 @@ void gru_forward_row(const GruForward& row, int64_t n) {
     const auto z = Sigmoid(d, hn::Add(x(n + i), io.load(row.gh + n + i)));
     const auto q = hn::Add(io.load(row.gh + 2 * n + i), io.load(row.bn + i));
     const auto candidate = Tanh(d, hn::MulAdd(r, q, x(2 * n + i)));
-    const auto h =
-        hn::MulAdd(z, hn::Sub(io.load(row.h_prev + i), candidate), candidate);  // (1 - z) n~ + z h_prev
+    const auto change = hn::Sub(io.load(row.h_prev + i), candidate);
+    const auto h = hn::MulAdd(z, change, candidate);  // (1 - z) n~ + z h_prev
     if (row.gates) {
       io.store(r, row.gates + i);
       io.store(z, row.gates + n + i);

@@ -74,7 +74,7 @@ HWY_INLINE float largest_number(const float* x, int64_t n, bool& all_numbers) {
     m0 = take(io.load(x + i + k, -kInfinity), m0);
   });
   all_numbers = hn::AllTrue(d, numbers);
-  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(m0, m1)));
+  return largest_lane(d, hn::Max(m0, m1));
 }
 
 float largest_row(const float* x, int64_t n) {

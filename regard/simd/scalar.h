@@ -150,8 +150,8 @@ double cross_entropy(T* x, int64_t n, int64_t target, double smoothing, std::typ
   for (int64_t j = 0; j < n; ++j) sum += static_cast<double>(x[j]);
   const double share = smoothing / static_cast<double>(n), x_target = static_cast<double>(x[target]);
   const double lse = static_cast<double>(softmax(x, x, n));
-  const double smooth =
-      smoothing == 0 ? 0 : share * sum;  // a logit of -infinity must not matter without smoothing
+  // Without smoothing a logit of -infinity must not matter.
+  const double smooth = smoothing == 0 ? 0 : share * sum;
   for (int64_t j = 0; j < n; ++j) {
     const double probability = static_cast<double>(x[j]);
     x[j] = static_cast<T>(static_cast<double>(scale) *
@@ -187,11 +187,10 @@ void gru_backward(const Row& row, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const T r = row.gates[i], z = row.gates[n + i], candidate = row.gates[2 * n + i],
             q = row.gates[3 * n + i];
-    const T dh = row.dh[i] + row.carry[i];
-    const T dz =
-        dh * (row.h_prev[i] - candidate) * z * (1 - z);       // h = (1 - z) n~ + z h_prev,  z = sigmoid(..)
-    const T dn = dh * (1 - z) * (1 - candidate * candidate);  // n~ = tanh(xn + r q)
-    const T dr = dn * q * r * (1 - r);                        // r = sigmoid(..)
+    const T dh = row.dh[i] + row.carry[i];                        // h = (1 - z) n~ + z h_prev
+    const T dz = dh * (row.h_prev[i] - candidate) * z * (1 - z);  // z = sigmoid(..)
+    const T dn = dh * (1 - z) * (1 - candidate * candidate);      // n~ = tanh(xn + r q)
+    const T dr = dn * q * r * (1 - r);                            // r = sigmoid(..)
     const T dx[3] = {dr, dz, dn};
     for (int64_t part = 0; part < 3; ++part) {
       if (row.dx) row.dx[part * n + i] = dx[part];

@@ -32,15 +32,14 @@ using Content = std::function<void(const Sink&)>;
 /// 16 lower-case hexadecimal digits.
 std::string checksum_text(uint64_t checksum);
 
-/// Writes the bytes and, after them, a trailer of 16 bytes: the magic "REGARDck" and the XXH3-64 of the
-/// bytes, little endian. Atomic; the folder is created if missing. Throws SystemError; then the old file is
-/// untouched.
+/// Writes the bytes and, after them, a trailer of 16 bytes:
+/// the magic "REGARDck" and the XXH3-64 of the bytes, little endian.
+/// Atomic; the folder is created if missing. Throws SystemError; then the old file is untouched.
 void write_checked(const std::filesystem::path& path, std::string_view bytes);
 void write_checked(const std::filesystem::path& path, const Content& content);
 
-/// The bytes that write_checked() was given. Throws SystemError if there is no such file, DataError ("FILE:
-/// damaged
-/// (...); restore it from a copy or train again") if it was cut or changed.
+/// The bytes that write_checked() was given. Throws SystemError if there is no such file,
+/// DataError ("FILE: damaged (...); restore it from a copy or train again") if it was cut or changed.
 std::string read_checked(const std::filesystem::path& path);
 
 }  // namespace regard

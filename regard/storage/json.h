@@ -31,9 +31,9 @@ const boost::json::object& json_object(const boost::json::object& object, std::s
 const boost::json::array& json_array(const boost::json::object& object, std::string_view key,
                                      std::string_view name);
 
-/// Printed for people: objects one member a line, two spaces a level; arrays of plain values on one line;
-/// numbers that are not whole as %.9g; a final newline. Members keep their order. Throws Error for a number
-/// that is not finite.
+/// Printed for people: objects one member a line, two spaces a level;
+/// arrays of plain values on one line; numbers that are not whole as %.9g; a final newline.
+/// Members keep their order. Throws Error for a number that is not finite.
 std::string pretty(const boost::json::value& value);
 
 }  // namespace regard

@@ -5,22 +5,17 @@
 #include <cmath>
 
 #include "regard/base/error.h"
+#include "tests/support/error_message.h"
 
 namespace regard {
 namespace {
 
-template <class F>
-std::string fault(F f) {
-  try {
-    f();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "none";
-}
+using tests::error_message;
 
 TEST(Json, ErrorsNameFileAndByte) {
-  const auto parse = [](const std::string& text) { return fault([&] { parse_json(text, "c.json"); }); };
+  const auto parse = [](const std::string& text) {
+    return error_message([&] { parse_json(text, "c.json"); });
+  };
   EXPECT_EQ(parse("{\"a\": 1}\n "), "none");
   EXPECT_EQ(parse(""), "c.json: not valid JSON at byte 0: it is empty");
   EXPECT_EQ(parse("{\"a\": 1} }"), "c.json: not valid JSON at byte 9: something follows the value");
@@ -43,17 +38,20 @@ TEST(Json, Getters) {
   EXPECT_TRUE(json_boolean(o, "b", "c"));
   EXPECT_EQ(json_array(o, "l", "c").size(), 1u);
   EXPECT_TRUE(json_object(o, "o", "c").empty());
-  EXPECT_EQ(fault([&] { json_string(o, "z", "c"); }), "c: \"z\": missing");
-  EXPECT_EQ(fault([&] { json_string(o, "n", "c"); }), "c: \"n\": expected a string, found a number");
-  EXPECT_EQ(fault([&] { json_integer(o, "f", "c"); }), "c: \"f\": expected a whole number, found 2.5E0");
-  EXPECT_EQ(fault([&] { json_integer(o, "u", "c"); }),
+  EXPECT_EQ(error_message([&] { json_string(o, "z", "c"); }), "c: \"z\": missing");
+  EXPECT_EQ(error_message([&] { json_string(o, "n", "c"); }), "c: \"n\": expected a string, found a number");
+  EXPECT_EQ(error_message([&] { json_integer(o, "f", "c"); }),
+            "c: \"f\": expected a whole number, found 2.5E0");
+  EXPECT_EQ(error_message([&] { json_integer(o, "u", "c"); }),
             "c: \"u\": expected a whole number, found 18446744073709551615");
-  EXPECT_EQ(fault([&] { json_integer(o, "n", "c", 4, 9); }), "c: \"n\": 3 is outside 4 to 9");
-  EXPECT_EQ(fault([&] { json_boolean(o, "l", "c"); }), "c: \"l\": expected true or false, found a list");
-  EXPECT_EQ(fault([&] { json_array(o, "o", "c"); }), "c: \"o\": expected a list, found an object");
-  EXPECT_EQ(fault([&] { json_object(o, "b", "c"); }), "c: \"b\": expected an object, found true or false");
-  EXPECT_EQ(fault([&] { json_number(o, "s", "c"); }), "c: \"s\": expected a number, found a string");
-  EXPECT_EQ(fault([&] { parse_json_object("[]", "c"); }), "c: expected an object, found a list");
+  EXPECT_EQ(error_message([&] { json_integer(o, "n", "c", 4, 9); }), "c: \"n\": 3 is outside 4 to 9");
+  EXPECT_EQ(error_message([&] { json_boolean(o, "l", "c"); }),
+            "c: \"l\": expected true or false, found a list");
+  EXPECT_EQ(error_message([&] { json_array(o, "o", "c"); }), "c: \"o\": expected a list, found an object");
+  EXPECT_EQ(error_message([&] { json_object(o, "b", "c"); }),
+            "c: \"b\": expected an object, found true or false");
+  EXPECT_EQ(error_message([&] { json_number(o, "s", "c"); }), "c: \"s\": expected a number, found a string");
+  EXPECT_EQ(error_message([&] { parse_json_object("[]", "c"); }), "c: expected an object, found a list");
 }
 
 TEST(Json, Pretty) {

@@ -1,6 +1,6 @@
 #pragma once
-// A model's directory and its manifest: every file checked when read, replaced so that a kill at any moment
-// is harmless.
+// A model's directory and its manifest: every file checked when read,
+// replaced so that a kill at any moment is harmless.
 
 #include <cstdint>
 #include <filesystem>
@@ -24,16 +24,16 @@ class ModelDirectory {
   /// something in it (or in its place), SystemError if it cannot be created.
   static ModelDirectory create(const std::filesystem::path& path, const std::string& data_fingerprint = "",
                                const std::string& licence_note = "");
-  /// As create(), but in a place of its own beside `path`, so that nothing stands at `path` before
-  /// move_into_place(): a run that is killed early leaves no half-made model. What an earlier such run left
-  /// is removed.
+  /// As create(), but in a place of its own beside `path`, so that nothing stands at `path`
+  /// before move_into_place(): a run that is killed early leaves no half-made model.
+  /// What an earlier such run left is removed.
   static ModelDirectory create_aside(const std::filesystem::path& path,
                                      const std::string& data_fingerprint = "",
                                      const std::string& licence_note = "");
   /// Ends create_aside(): one atomic renaming. Throws SystemError.
   void move_into_place();
-  /// Throws SystemError if there is no such directory, DataError if it has no manifest or a damaged one, or
-  /// one of a newer format.
+  /// Throws SystemError if there is no such directory,
+  /// DataError if it has no manifest or a damaged one, or one of a newer format.
   static ModelDirectory open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -50,10 +50,10 @@ class ModelDirectory {
   /// copy or train again"; the same for a missing one), SystemError if it cannot be read.
   std::string read(const std::string& name) const;
 
-  /// Replaces or adds a file in three atomic steps: the manifest with both checksums, the file, the manifest
-  /// with the new one. `after_step` is called after each with 1, 2, 3 (tests throw from it, as a kill would
-  /// stop there). Throws SystemError (a full disk); then the file is the old one, whole, and the directory
-  /// can be opened.
+  /// Replaces or adds a file in three atomic steps: the manifest with both checksums,
+  /// the file, the manifest with the new one. `after_step` is called after each with 1, 2, 3
+  /// (tests throw from it, as a kill would stop there). Throws SystemError (a full disk);
+  /// then the file is the old one, whole, and the directory can be opened.
   void write(const std::string& name, std::string_view bytes,
              const std::function<void(int)>& after_step = {});
   void write(const std::string& name, const Content& content,

@@ -10,6 +10,7 @@
 #include "regard/base/file.h"
 #include "regard/storage/checksum.h"
 #include "regard/storage/safetensors.h"
+#include "tests/support/error_message.h"
 #include "tests/support/temporary_folder.h"
 
 namespace regard {
@@ -23,12 +24,7 @@ struct Killed : std::runtime_error {
 
 /// The message of the Error that opening and verifying gives; "none" if all is well.
 std::string fault(const fs::path& path) {
-  try {
-    ModelDirectory::open(path).verify_all();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "none";
+  return tests::error_message<Error>([&] { ModelDirectory::open(path).verify_all(); });
 }
 
 void damage(const fs::path& path, const std::string& bytes) {
@@ -77,12 +73,8 @@ TEST(ModelDirectory, CreateRefusesWhatIsThere) {
 
 TEST(ModelDirectory, OpenSaysWhatIsMissing) {
   const tests::TemporaryFolder folder;
-  try {
-    ModelDirectory::open(folder / "m");
-    FAIL();
-  } catch (const SystemError& error) {
-    EXPECT_EQ(error.what(), "cannot open model " + (folder / "m").string() + ": No such file or directory");
-  }
+  EXPECT_EQ(tests::error_message<SystemError>([&] { ModelDirectory::open(folder / "m"); }),
+            "cannot open model " + (folder / "m").string() + ": No such file or directory");
   EXPECT_NE(fault(folder.path()).find("manifest.json: missing; the directory is no model"),
             std::string::npos);
   write_file_atomically(folder / "file", "x");

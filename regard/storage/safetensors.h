@@ -21,15 +21,15 @@ struct NamedTensor {
 
 using Metadata = std::map<std::string, std::string>;
 
-/// The bytes of a file with these tensors (F32, F64, I32) in this order and this metadata. The header is
-/// padded with spaces to a multiple of 8 bytes; equal arguments give equal bytes. Throws Error for a name
-/// that occurs twice, is
-/// "__metadata__" or stands for no tensor, DataError for text that is not UTF-8.
+/// The bytes of a file with these tensors (F32, F64, I32) in this order and this metadata.
+/// The header is padded with spaces to a multiple of 8 bytes; equal arguments give equal bytes.
+/// Throws Error for a name that occurs twice, is "__metadata__" or stands for no tensor,
+/// DataError for text that is not UTF-8.
 std::string serialise_safetensors(std::span<const NamedTensor> tensors, const Metadata& metadata = {});
 
-/// The same bytes for a writer that takes them in pieces, without a copy of the tensors: what write_checked()
-/// and ModelDirectory::write() take. Shares the tensors' storage. Throws at once as serialise_safetensors()
-/// does.
+/// The same bytes for a writer that takes them in pieces, without a copy of the tensors:
+/// what write_checked() and ModelDirectory::write() take.
+/// Shares the tensors' storage. Throws at once as serialise_safetensors() does.
 Content safetensors_content(std::vector<NamedTensor> tensors, const Metadata& metadata = {});
 
 struct WrittenFile {

@@ -6,6 +6,7 @@
 
 #include "regard/base/file.h"
 #include "regard/storage/checksum.h"
+#include "tests/support/error_message.h"
 #include "tests/support/temporary_folder.h"
 
 namespace regard {
@@ -19,12 +20,7 @@ std::string file_of(const std::string& header, size_t data_bytes) {
 }
 
 std::string fault(const std::string& bytes) {
-  try {
-    parse_safetensors(bytes, "x.safetensors");
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "none";
+  return tests::error_message([&] { parse_safetensors(bytes, "x.safetensors"); });
 }
 
 std::vector<NamedTensor> sample() {

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
-/// Sizes are rounded up to an eighth of their power of two, so that batches of nearly equal shape share
-/// blocks.
+/// Sizes are rounded up to an eighth of their power of two,
+/// so that batches of nearly equal shape share blocks.
 int64_t rounded(int64_t bytes) {
   if (bytes <= 512) return 512;
   int64_t power = 512;

@@ -67,7 +67,8 @@ Tensor Tensor::full(Shape shape, double value, DType dtype) {
 
 template <class T>
 Tensor Tensor::from(Shape shape, std::span<const T> values) {
-  Tensor t = empty(std::move(shape), dtype_of<T>());
+  const DType dtype = dtype_of<T>();
+  Tensor t = empty(std::move(shape), dtype);
   if (t.size_ != static_cast<int64_t>(values.size()))
     throw ShapeError("[Tensor] " + std::to_string(values.size()) + " values for shape " +
                      shape_text(t.shape_));

@@ -106,8 +106,8 @@ class Tensor {
   std::shared_ptr<autograd::Node> node_;
 };
 
-/// Calls f with a value of the tensor's floating-point type: dispatch(x.dtype(), [&](auto zero) { using T =
-/// ...; }).
+/// Calls f with a value of the tensor's floating-point type:
+/// dispatch(x.dtype(), [&](auto zero) { using T = ...; }).
 template <class F>
 auto dispatch(DType dtype, F&& f) {
   if (dtype == DType::f32) return f(float{});

@@ -33,15 +33,15 @@ class Sentences {
 Sentences encode_lines(const Vocabulary& vocabulary, std::span<const std::string> lines, int64_t longest);
 
 struct BatchOptions {
-  int64_t tokens =
-      3000;  ///< a batch's sentences times its longest side, at most (one sentence may exceed it)
+  /// A batch's sentences times its longest side, at most; one sentence alone may exceed it.
+  int64_t tokens = 3000;
   int64_t pool = 20'000;  ///< sentences that are sorted together by (target length, source length)
 };
 
 /// The batches of one epoch as lists of sentence numbers, a function of (lengths, options, seed, epoch) only:
-/// sentences are shuffled, cut into pools, sorted within a pool, filled up to the budget; batches of a pool
-/// are shuffled. `shuffled` = false keeps sentences in order of pools and batches in order of length: for
-/// evaluation.
+/// sentences are shuffled, cut into pools, sorted within a pool, filled up to the budget;
+/// batches of a pool are shuffled.
+/// `shuffled` = false keeps sentences in order of pools and batches in order of length: for evaluation.
 std::vector<std::vector<int64_t>> make_batches(const Sentences& source, const Sentences& target,
                                                const BatchOptions& options, uint64_t seed, uint64_t epoch,
                                                bool shuffled = true);

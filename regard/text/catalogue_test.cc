@@ -8,6 +8,7 @@
 #include "regard/base/error.h"
 #include "regard/base/file.h"
 #include "regard/base/random.h"
+#include "tests/support/error_message.h"
 
 namespace regard::text {
 namespace {
@@ -17,12 +18,7 @@ const std::string kHeader =
     "plural=(n > 1);\\n\"\n\n";
 
 std::string po_error(const std::string& text) {
-  try {
-    parse_po(text, "fr.po");
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no DataError";
+  return tests::error_message([&] { parse_po(text, "fr.po"); });
 }
 
 std::vector<Pair> po_pairs(const std::string& text) { return catalogue_pairs(parse_po(text, "fr.po")); }
@@ -230,8 +226,8 @@ TEST(Catalogue, RealPoFiles) {
   }
   EXPECT_GE(files, 20);
   EXPECT_GE(read, 15);
-  // As `msgattrib --translated --no-fuzzy --no-obsolete` counts the entries, header apart; plurals add one
-  // each.
+  // As `msgattrib --translated --no-fuzzy --no-obsolete` counts the entries, header apart;
+  // plurals add one each.
   const auto pairs = read_pairs(folder / "okapi/Test_nautilus.af.po");
   EXPECT_EQ(pairs.size(), 1155u);
 }

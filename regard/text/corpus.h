@@ -39,9 +39,9 @@ struct Corpus {
 /// negative numbers and DataError if no pair would be left to train on.
 Corpus build_corpus(std::span<const Pair> pairs, const CorpusOptions& options);
 
-/// Writes train.SRC, train.TGT and, where not empty, dev.* and test.*; each atomically. Creates the folder;
-/// removes dev.* and test.* of an earlier run where this one holds out nothing, for their sources may be in
-/// train now.
+/// Writes train.SRC, train.TGT and, where not empty, dev.* and test.*; each atomically.
+/// Creates the folder; removes dev.* and test.* of an earlier run
+/// where this one holds out nothing, for their sources may be in train now.
 void write_corpus(const Corpus& corpus, const std::filesystem::path& folder,
                   const std::string& source_language, const std::string& target_language);
 

@@ -22,9 +22,9 @@ void each_character(std::string_view text, Take take) {
   }
 }
 
-/// Calls take(piece) for each word: text is cut at each single space, and a newline mark is a word that needs
-/// no spaces around it. Words may be empty ("a  b" has an empty one), so that joining them again gives the
-/// text.
+/// Calls take(piece) for each word: text is cut at each single space,
+/// and a newline mark is a word that needs no spaces around it.
+/// Words may be empty ("a  b" has an empty one), so that joining them again gives the text.
 template <class Take>
 void each_word(std::string_view text, Take take) {
   for (;;) {

@@ -10,8 +10,8 @@
 
 namespace regard::text {
 
-/// One sentence or message and its translation. Newlines inside a message are U+000A here (line_of() writes
-/// them for line files).
+/// One sentence or message and its translation.
+/// Newlines inside a message are U+000A here (line_of() writes them for line files).
 struct Pair {
   std::string source, target;
   std::string context;  ///< a catalogue's msgctxt
@@ -22,16 +22,16 @@ struct Pair {
 
 enum class Format { automatic, tsv, po, mo };
 
-/// What a file's name says (.tsv, .po, .pot, .mo, .gmo, each also with .gz after it); automatic if it says
-/// nothing.
+/// What a file's name says (.tsv, .po, .pot, .mo, .gmo, each also with .gz after it);
+/// automatic if it says nothing.
 Format format_of(const std::filesystem::path& path);
 
 /// The bytes of a file, inflated if its name ends in .gz. Throws SystemError, and DataError for damaged gzip.
 std::string read_text(const std::filesystem::path& path);
 
-/// Cuts text into lines: LF and CRLF end a line, nothing else does (NUL, a lone CR, U+2028 are text); the
-/// last line may lack its end. A byte-order mark at the start is left out. Throws DataError FILE:LINE for
-/// what is not UTF-8.
+/// Cuts text into lines: LF and CRLF end a line, nothing else does (NUL, a lone CR, U+2028 are text);
+/// the last line may lack its end. A byte-order mark at the start is left out.
+/// Throws DataError FILE:LINE for what is not UTF-8.
 std::vector<std::string> lines_of(std::string_view bytes, const std::string& name);
 
 /// lines_of() a file, plain or .gz.
@@ -46,8 +46,8 @@ struct ParallelLines {
   std::vector<std::string> source, target;
 };
 
-/// Line-parallel files, each side the lines of its files one after the other. Throws DataError naming both
-/// counts if they differ.
+/// Line-parallel files, each side the lines of its files one after the other.
+/// Throws DataError naming both counts if they differ.
 ParallelLines read_parallel_lines(std::span<const std::filesystem::path> source,
                                   std::span<const std::filesystem::path> target);
 ParallelLines read_parallel_lines(const std::filesystem::path& source, const std::filesystem::path& target);
@@ -55,9 +55,9 @@ ParallelLines read_parallel_lines(const std::filesystem::path& source, const std
 /// Pairs of two line-parallel files. Throws as read_parallel_lines().
 std::vector<Pair> read_parallel(const std::filesystem::path& source, const std::filesystem::path& target);
 
-/// Pairs of one file. TSV: source TAB target, further columns ignored, quotes literal, \t \n \\ as escapes,
-/// empty lines left out. PO and MO: see catalogue.h. Throws UsageError if the format is not given and the
-/// name does not tell.
+/// Pairs of one file. TSV: source TAB target, further columns ignored, quotes literal,
+/// \t \n \\ as escapes, empty lines left out. PO and MO: see catalogue.h.
+/// Throws UsageError if the format is not given and the name does not tell.
 std::vector<Pair> read_pairs(const std::filesystem::path& path, Format format = Format::automatic);
 
 }  // namespace regard::text

@@ -3,26 +3,16 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include <functional>
-
 #include "regard/base/error.h"
 #include "regard/base/file.h"
+#include "tests/support/error_message.h"
 #include "tests/support/temporary_folder.h"
 
 namespace regard::text {
 namespace {
 
+using tests::error_message;
 using Lines = std::vector<std::string>;
-
-/// The message of the DataError that `call` has to throw.
-std::string data_error(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no DataError";
-}
 
 void write_gzip(const std::filesystem::path& path, const std::string& bytes) {
   const gzFile file = ::gzopen(path.c_str(), "wb");
@@ -51,7 +41,7 @@ TEST(Readers, NulIsText) {
 }
 
 TEST(Readers, BytesThatAreNotUtf8AreNamedWithTheirLine) {
-  EXPECT_EQ(data_error([] { lines_of("a\nb\nx\xE9t\n", "dir/f.fr"); }),
+  EXPECT_EQ(error_message([] { lines_of("a\nb\nx\xE9t\n", "dir/f.fr"); }),
             "dir/f.fr:3: is not UTF-8 (byte 2 of the line); convert it with iconv");
 }
 
@@ -78,9 +68,8 @@ TEST(Readers, GzipFilesAreRead) {
   write_file_atomically(folder / "no.gz", "hello");
   write_file_atomically(folder / "empty.gz", "");
   for (const char* name : {"cut.gz", "no.gz", "empty.gz"}) {
-    EXPECT_NE(
-        data_error([&] { read_text(folder / name); }).find(std::string(name) + ": is damaged or cut short"),
-        std::string::npos);
+    const std::string message = error_message([&] { read_text(folder / name); });
+    EXPECT_NE(message.find(std::string(name) + ": is damaged or cut short"), std::string::npos) << message;
   }
 }
 
@@ -88,7 +77,7 @@ TEST(Readers, ParallelFilesOfUnequalLengthNameBothCounts) {
   const tests::TemporaryFolder folder;
   write_file_atomically(folder / "a.en", "one\ntwo\nthree");
   write_file_atomically(folder / "a.fr", "un\r\ndeux\r\n");
-  const std::string message = data_error([&] { read_parallel(folder / "a.en", folder / "a.fr"); });
+  const std::string message = error_message([&] { read_parallel(folder / "a.en", folder / "a.fr"); });
   EXPECT_NE(message.find("a.en has 3 lines"), std::string::npos) << message;
   EXPECT_NE(message.find("a.fr has 2"), std::string::npos) << message;
   write_file_atomically(folder / "a.fr", "un\r\n\r\ntrois");
@@ -108,7 +97,8 @@ TEST(Readers, TsvQuotesAreLiteralAndTabsEscaped) {
                                                              {"\"x", "y\"", "", 5},
                                                              {"last", "dernier", "", 6}}));
   write_file_atomically(folder / "b.tsv", "a\tb\nc\n");
-  EXPECT_NE(data_error([&] { read_pairs(folder / "b.tsv"); }).find("b.tsv:2: has no tab"), std::string::npos);
+  EXPECT_NE(error_message([&] { read_pairs(folder / "b.tsv"); }).find("b.tsv:2: has no tab"),
+            std::string::npos);
 }
 
 TEST(Readers, FormatsByName) {

@@ -1,6 +1,6 @@
 #pragma once
-// A small English-French grammar for tests and demonstrations: "the small red house" is "la petite maison
-// rouge".
+// A small English-French grammar for tests and demonstrations:
+// "the small red house" is "la petite maison rouge".
 
 #include <cstdint>
 #include <vector>

@@ -39,16 +39,16 @@ class Vocabulary {
   /// The text of pieces; end, begin and numbers out of range are skipped. decode(encode(x)) = x for text
   /// without unknown pieces (SentencePiece with byte fallback: for all valid UTF-8).
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
-  /// decode() that writes replacements[i] where ids[i] is the unknown word (a vocabulary of words; others
-  /// decode).
+  /// decode() that writes replacements[i] where ids[i] is the unknown word
+  /// (a vocabulary of words; others decode).
   virtual std::string decode(std::span<const int32_t> ids,
                              std::span<const std::string> replacements) const = 0;
   /// The text behind each number of encode(line), known or not.
   virtual std::vector<std::string> surfaces(std::string_view line) const = 0;
   /// One piece as people may see it ("▁la", "<unk>", "</s>").
   virtual std::string piece(int32_t id) const = 0;
-  /// Sub-words merged to words; every piece belongs to exactly one word, in order. End symbols are words of
-  /// their own.
+  /// Sub-words merged to words; every piece belongs to exactly one word, in order.
+  /// End symbols are words of their own.
   virtual std::vector<Word> words(std::span<const int32_t> ids) const = 0;
 
   /// The bytes of `source.spm` / `target.spm` (SentencePiece) or of `vocab.json` (words, characters).
@@ -62,8 +62,8 @@ struct VocabularyOptions {
   int64_t sample_lines = 500'000;  ///< train on at most so many lines, sampled by seed
 };
 
-/// Trains on lines. Throws DataError if there is no text at all. The same lines and options give the same
-/// bytes on any number of threads.
+/// Trains on lines. Throws DataError if there is no text at all.
+/// The same lines and options give the same bytes on any number of threads.
 std::shared_ptr<const Vocabulary> train_vocabulary(std::span<const std::string> lines,
                                                    const VocabularyOptions& options);
 

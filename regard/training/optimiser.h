@@ -17,15 +17,15 @@ struct AdamOptions {
   double clip = 1;   ///< largest norm of all gradients together; 0: no clipping
 };
 
-/// Kingma and Ba (2015), arXiv:1412.6980, algorithm 1. The result depends on the shards and their order, not
-/// on threads.
+/// Kingma and Ba (2015), arXiv:1412.6980, algorithm 1.
+/// The result depends on the shards and their order, not on threads.
 class Adam {
  public:
   Adam(std::vector<nn::Parameter> parameters, const AdamOptions& options);
 
-  /// One update. shards[i] holds the gradients of shard i (its leaves are the parameters); they are summed in
-  /// order into shard 0's tensors. `step` counts from 1. Returns the norm before clipping; if it is not
-  /// finite nothing is updated.
+  /// One update. shards[i] holds the gradients of shard i (its leaves are the parameters);
+  /// they are summed in order into shard 0's tensors. `step` counts from 1.
+  /// Returns the norm before clipping; if it is not finite nothing is updated.
   double update(std::span<autograd::Tape* const> shards, double rate, int64_t step, ThreadPool& pool);
 
   /// The moments, named "first.NAME" and "second.NAME": with the parameters, the optimiser's whole state.
@@ -47,8 +47,8 @@ class Adam {
   AdamOptions options_;
 };
 
-/// peak * min(step / warm_up, sqrt(warm_up / step)): linear warm-up, then the inverse square root (Vaswani et
-/// al. 2017, 5.3).
+/// peak * min(step / warm_up, sqrt(warm_up / step)): linear warm-up,
+/// then the inverse square root (Vaswani et al. 2017, 5.3).
 double learning_rate(double peak, int64_t warm_up, int64_t step);
 
 }  // namespace regard::training

@@ -32,10 +32,10 @@ struct SessionHooks {
   std::function<void(const std::string&)> warn;
 };
 
-/// Trains in `output`. A new directory gets config.json, vocabularies, first weights and a state before the
-/// first step. With `resume` the state is loaded and everything but steps, epochs, minutes and saving must be
-/// as it was. Throws UsageError (directory not empty, options that differ, naming both values), DataError,
-/// SystemError.
+/// Trains in `output`.
+/// A new directory gets config.json, vocabularies, first weights and a state before the first step.
+/// With `resume` the state is loaded and everything but steps, epochs, minutes and saving must be as it was.
+/// Throws UsageError (directory not empty, options that differ, naming both values), DataError, SystemError.
 Ending run_session(const SessionOptions& options, const Lines& lines, const SessionHooks& hooks,
                    ThreadPool& pool);
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <utility>
 
 #include "regard/decoding/perplexity.h"
 
@@ -45,6 +46,54 @@ int64_t target_tokens(std::span<const int64_t> batch, const text::Sentences& tar
 }
 
 }  // namespace
+
+/// The clocks of one run, and what it has measured since the last report.
+struct Trainer::Run {
+  explicit Run(double earlier) : seconds_before(earlier) {}
+
+  /// Of earlier runs and this one.
+  double seconds() const { return seconds_before + seconds_since(start); }
+
+  /// Calls work() and keeps its time out of the training speed.
+  template <class Work>
+  void aside(const Work& work) {
+    const auto began = Clock::now();
+    work();
+    seconds_aside += seconds_since(began);
+  }
+
+  /// Notes a batch: its mean loss a target token.
+  void add(double loss, int64_t tokens) {
+    loss_sum += loss * static_cast<double>(tokens);
+    loss_tokens += tokens;
+  }
+
+  /// The report with loss and speed since the last one; the next starts empty.
+  Report take_report() {
+    Report result = std::exchange(report, {});
+    result.seconds = seconds();
+    if (loss_tokens > 0) {
+      const double training = std::max(seconds_since(last_report) - seconds_aside, 1e-9);
+      result.loss = loss_sum / static_cast<double>(loss_tokens);
+      result.target_tokens_per_s = static_cast<double>(loss_tokens) / training;
+    }
+    loss_sum = seconds_aside = 0;
+    loss_tokens = 0;
+    last_report = Clock::now();
+    return result;
+  }
+
+  const Clock::time_point start = Clock::now();
+  Clock::time_point last_save = start;
+  Report report;           // the next one: evaluations write their results into it
+  bool evaluated = false;  // after the last batch
+
+ private:
+  double seconds_before;
+  Clock::time_point last_report = start;
+  double loss_sum = 0, seconds_aside = 0;
+  int64_t loss_tokens = 0;
+};
 
 Trainer::Trainer(models::EncoderDecoder& model, const Data& data, const TrainingOptions& options,
                  ThreadPool& pool)
@@ -113,85 +162,67 @@ bool Trainer::evaluate(const Hooks& hooks, Report& report, bool counts) {
   return better;
 }
 
-Ending Trainer::run(const Hooks& hooks) {
-  const auto start = Clock::now();
-  const double seconds_before = progress_.seconds;
-  double aside = 0;  // seconds of evaluating and saving since the last report
-  auto last_report = start, last_save = start;
-  double loss_sum = 0;
-  int64_t loss_tokens = 0;
-  Report report;
-  const auto save = [&] {
-    const auto began = Clock::now();
-    progress_.seconds = seconds_before + seconds_since(start);
+void Trainer::save(const Hooks& hooks, Run& run) {
+  run.aside([&] {
+    progress_.seconds = run.seconds();
     if (hooks.save) hooks.save(progress_);
-    last_save = Clock::now();
-    aside += seconds_since(began);
-  };
-  const auto send = [&] {
-    report.step = progress_.step;
-    report.epoch = progress_.epoch;
-    report.learning_rate =
-        learning_rate(options_.learning_rate, options_.warm_up, std::max<int64_t>(progress_.step, 1));
-    report.seconds = seconds_before + seconds_since(start);
-    if (loss_tokens > 0) {
-      report.loss = loss_sum / static_cast<double>(loss_tokens);
-      report.target_tokens_per_s =
-          static_cast<double>(loss_tokens) / std::max(seconds_since(last_report) - aside, 1e-9);
-    }
-    if (hooks.report) hooks.report(report);
-    report = {};
-    loss_sum = 0;
-    loss_tokens = 0;
-    aside = 0;
-    last_report = Clock::now();
-  };
-  Ending ending = Ending::finished;
-  bool evaluated = false;
-  for (bool running = true; running;) {
-    if (options_.epochs > 0 && progress_.epoch >= options_.epochs) break;
+    run.last_save = Clock::now();
+  });
+}
+
+void Trainer::send(const Hooks& hooks, Run& run) {
+  Report report = run.take_report();
+  report.step = progress_.step;
+  report.epoch = progress_.epoch;
+  report.learning_rate =
+      learning_rate(options_.learning_rate, options_.warm_up, std::max<int64_t>(progress_.step, 1));
+  if (hooks.report) run.aside([&] { hooks.report(report); });
+}
+
+/// Why training ends before the next batch, if it does.
+std::optional<Ending> Trainer::ending_before_batch(const Hooks& hooks, const Run& run) const {
+  if (options_.steps > 0 && progress_.step >= options_.steps) return Ending::finished;
+  if (hooks.interrupted && hooks.interrupted()) return Ending::interrupted;
+  if (options_.minutes > 0 && seconds_since(run.start) >= options_.minutes * 60) return Ending::out_of_time;
+  return std::nullopt;
+}
+
+/// The batches that are left of an epoch; why training ends among them, if it does.
+std::optional<Ending> Trainer::train_epoch(std::span<const std::vector<int64_t>> batches, const Hooks& hooks,
+                                           Run& run) {
+  while (progress_.batch < static_cast<int64_t>(batches.size())) {
+    if (const auto ending = ending_before_batch(hooks, run)) return ending;
+    int64_t tokens = 0;
+    const double loss = train_batch(batches[static_cast<size_t>(progress_.batch)], tokens);
+    run.add(loss, tokens);
+    ++progress_.step;
+    ++progress_.batch;
+    run.evaluated = progress_.step % options_.evaluate_every == 0;
+    if (run.evaluated) run.aside([&] { evaluate(hooks, run.report, true); });
+    if (run.evaluated || progress_.step % options_.report_every == 0) send(hooks, run);
+    if (seconds_since(run.last_save) >= options_.save_every) save(hooks, run);
+    if (options_.patience > 0 && progress_.evaluations_without_improvement >= options_.patience)
+      return Ending::out_of_patience;
+  }
+  return std::nullopt;
+}
+
+Ending Trainer::run(const Hooks& hooks) {
+  Run run(progress_.seconds);
+  std::optional<Ending> ending;
+  while (!ending && !(options_.epochs > 0 && progress_.epoch >= options_.epochs)) {
     const auto batches = text::make_batches(data_.source, data_.target, {.tokens = options_.batch_tokens},
                                             options_.seed, static_cast<uint64_t>(progress_.epoch));
-    while (progress_.batch < static_cast<int64_t>(batches.size())) {
-      if (options_.steps > 0 && progress_.step >= options_.steps) running = false;
-      if (running && hooks.interrupted && hooks.interrupted()) {
-        ending = Ending::interrupted;
-        running = false;
-      }
-      if (running && options_.minutes > 0 && seconds_since(start) >= options_.minutes * 60) {
-        ending = Ending::out_of_time;
-        running = false;
-      }
-      if (!running) break;
-      int64_t tokens = 0;
-      const double loss = train_batch(batches[static_cast<size_t>(progress_.batch)], tokens);
-      loss_sum += loss * static_cast<double>(tokens);
-      loss_tokens += tokens;
-      ++progress_.step;
-      ++progress_.batch;
-      evaluated = progress_.step % options_.evaluate_every == 0;
-      if (evaluated) {
-        const auto began = Clock::now();
-        evaluate(hooks, report, true);
-        aside += seconds_since(began);
-      }
-      if (evaluated || progress_.step % options_.report_every == 0) send();
-      if (seconds_since(last_save) >= options_.save_every) save();
-      if (options_.patience > 0 && progress_.evaluations_without_improvement >= options_.patience) {
-        ending = Ending::out_of_patience;
-        running = false;
-        break;
-      }
-    }
-    if (running) {
+    ending = train_epoch(batches, hooks, run);
+    if (!ending) {
       ++progress_.epoch;
       progress_.batch = 0;
     }
   }
-  save();
-  if (!evaluated && ending != Ending::interrupted) evaluate(hooks, report, false);
-  send();
-  return ending;
+  save(hooks, run);
+  if (!run.evaluated && ending != Ending::interrupted) run.aside([&] { evaluate(hooks, run.report, false); });
+  send(hooks, run);
+  return ending.value_or(Ending::finished);
 }
 
 }  // namespace regard::training

@@ -1,11 +1,12 @@
 #pragma once
-// The training loop. The trajectory is a function of seed, data and step; the clock decides only when to stop
-// and to save.
+// The training loop. The trajectory is a function of seed, data and step;
+// the clock decides only when to stop and to save.
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,12 +66,14 @@ struct Hooks {
 
 enum class Ending { finished, out_of_time, out_of_patience, interrupted };
 
+/// Trains one model on one set of data: both are the caller's and must outlive it, as must the pool.
+/// For one thread at a time; it computes on the pool's.
 class Trainer {
  public:
   Trainer(models::EncoderDecoder& model, const Data& data, const TrainingOptions& options, ThreadPool& pool);
 
-  /// Trains until an ending. Saves from time to time and at the end. Throws DataError on a loss that is
-  /// not finite, with the step and the batch's lines.
+  /// Trains until an ending. Saves from time to time and at the end.
+  /// Throws DataError on a loss that is not finite, with the step and the batch's lines.
   Ending run(const Hooks& hooks);
 
   Progress& progress() { return progress_; }
@@ -80,8 +83,14 @@ class Trainer {
   double dev_loss() const;
 
  private:
+  struct Run;
   double train_batch(const std::vector<int64_t>& batch, int64_t& tokens);
   bool evaluate(const Hooks& hooks, Report& report, bool counts);
+  void save(const Hooks& hooks, Run& run);
+  void send(const Hooks& hooks, Run& run);
+  std::optional<Ending> ending_before_batch(const Hooks& hooks, const Run& run) const;
+  std::optional<Ending> train_epoch(std::span<const std::vector<int64_t>> batches, const Hooks& hooks,
+                                    Run& run);
 
   models::EncoderDecoder& model_;
   const Data& data_;

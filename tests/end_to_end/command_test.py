@@ -7,6 +7,7 @@ usage: command_test.py PROGRAM
 import json
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -40,6 +41,11 @@ class Command(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.folder.cleanup()
+
+    def test_version_is_the_projects(self):
+        cmake = (pathlib.Path(__file__).parents[2] / "CMakeLists.txt").read_text()
+        version = re.search(r"project\(regard VERSION (\S+)", cmake)[1]
+        self.assertEqual(run("--version").stdout.decode(), f"regard {version}\n")
 
     def test_log_tells_the_loss_falling(self):
         reports = [json.loads(line) for line in (self.root / "m/train.jsonl").read_text().splitlines()]
@@ -90,7 +96,9 @@ class Command(unittest.TestCase):
                 self.assertLess(j, len(target.split()))
         result = json.loads(run("evaluate", "--json", "--hypothesis", hypothesis, "--reference", self.root / "c/test.fr").stdout)
         self.assertGreater(result["chrf"]["score"], 10)
-        self.assertIn("█", run("view", self.root / "m", "the red car").stdout.decode() + "█")
+        picture = run("view", self.root / "m", "the red car").stdout.decode()
+        for word in run("translate", self.root / "m", "--quiet", text=b"the red car\n").stdout.decode().split():
+            self.assertIn(word, picture)
         for kind, start in (("svg", b"<svg"), ("html", b"<!")):
             run("view", self.root / "m", "the red car", "--output", self.root / f"v.{kind}")
             self.assertTrue((self.root / f"v.{kind}").read_bytes().lstrip().lower().startswith(start))
