@@ -99,9 +99,8 @@ void add_corpus(CLI::App& app, Common& common) {
       "Example:\n"
       "  regard corpus po/fr.po more.tsv old.en old.fr --from en --to fr --output text --dev 1000 --test "
       "1000\n"
-      "writes text/train.en, train.fr, dev.en, dev.fr, test.en and test.fr, line for line. TSV: source TAB "
-      "target, with\n"
-      "\\t \\n \\\\ as escapes. A newline inside a message is written \\n.");
+      "writes text/train.en, train.fr, dev.en, dev.fr, test.en and test.fr, line for line.\n"
+      "TSV: source TAB target, with \\t \\n \\\\ as escapes. A newline inside a message is written \\n.");
   verb->callback([options, &common] { run(*options, common); });
 }
 

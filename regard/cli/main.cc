@@ -113,9 +113,8 @@ void set_up(CLI::App& app, Common& common) {
       "    --dev-source text/dev.en --dev-target text/dev.fr --output model\n"
       "  regard translate model < text/test.en > text/test.out\n"
       "  regard evaluate --hypothesis text/test.out --reference text/test.fr\n\n"
-      "Exit codes: 0 done, 1 internal error, 2 usage, 3 bad data, 4 file or system, 130 interrupted. An "
-      "error is "
-      "one line\non standard error: what, where, what to do.");
+      "Exit codes: 0 done, 1 internal error, 2 usage, 3 bad data, 4 file or system, 130 interrupted.\n"
+      "An error is one line on standard error: what, where, what to do.");
   app.allow_config_extras(CLI::config_extras_mode::error);
   app.config_formatter(std::make_shared<VerbConfig>(app));
   for (const auto add :

@@ -361,12 +361,12 @@ void add_train(CLI::App& app, Common& common) {
   add_optimiser_options(verb, a->session.training);
   verb->footer(
       "Examples:\n"
-      "  regard train --source train.en --target train.fr --dev-source dev.en --dev-target dev.fr --output "
-      "model\n"
+      "  regard train --source train.en --target train.fr --dev-source dev.en --dev-target dev.fr \\\n"
+      "    --output model\n"
       "  regard train --data fr.po more.tsv --from en --to fr --output model --minutes 30\n"
-      "Ctrl-C ends training and saves it. To go on: the same command with --resume; steps, epochs, minutes, "
-      "threads and\n"
-      "what is printed may then differ. The log is DIR/train.jsonl, one object a report.");
+      "Ctrl-C ends training and saves it. To go on: the same command with --resume; steps, epochs,\n"
+      "minutes, threads and what is printed may then differ. The log is DIR/train.jsonl, one object a\n"
+      "report.");
   verb->callback([a, &common] { train(*a, common); });
 }
 
