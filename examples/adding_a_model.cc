@@ -1,6 +1,6 @@
-// A new model in one file: the encoder is the mean of the source words' embeddings (no order, no attention), the decoder
-// a GRU that sees that mean at every step. docs/adding-a-model.md walks through it. Trains on the toy grammar for some
-// seconds and prints what it makes of a sentence.
+// A new model in one file: the encoder is the mean of the source words' embeddings (no order, no attention),
+// the decoder a GRU that sees that mean at every step. docs/adding-a-model.md walks through it. Trains on the
+// toy grammar for some seconds and prints what it makes of a sentence.
 
 #include <cstdio>
 
@@ -33,10 +33,10 @@ class MeanVector final : public models::EncoderDecoder {
       memory.sources.push_back(static_cast<int64_t>(source.size()));
       words.insert(words.end(), source.begin(), source.end());
     }
-    const Tensor Ex = rows(E_source_, words);                                  // E x_j     [S, N]
-    const Tensor mean = autograd::linear(Ex, W_mean_);                         // W E x_j   [S, N]
-    memory.h = mean_rows(mean, memory.sources);                                // v         [B, N]
-    memory.initial_state = {autograd::tanh(memory.h)};                         // s_0       [B, N]
+    const Tensor Ex = rows(E_source_, words);           // E x_j     [S, N]
+    const Tensor mean = autograd::linear(Ex, W_mean_);  // W E x_j   [S, N]
+    memory.h = mean_rows(mean, memory.sources);         // v         [B, N]
+    memory.initial_state = {autograd::tanh(memory.h)};  // s_0       [B, N]
     return memory;
   }
 
@@ -47,17 +47,19 @@ class MeanVector final : public models::EncoderDecoder {
     const Tensor x = add(rows(decoder_.project(Ey), target.previous.index()),  //           [T, 3N]
                          rows(linear(memory.h, C_), models::sentence_rows(target.targets)));
     const auto every_row = models::identity_index(target.targets.total());
-    const Tensor s = nn::run(decoder_.cell(), x, every_row, target.targets, false,
-                             {memory.initial_state[0], {}}).h;                 // s_t       [T, N]
+    const Tensor s =
+        nn::run(decoder_.cell(), x, every_row, target.targets, false, {memory.initial_state[0], {}})
+            .h;  // s_t       [T, N]
     return output_loss(s, W_out_, b_out_, target.y, options.smoothing, options.scale);
   }
 
   Step step(std::span<const int32_t> y_prev, const models::State& state, const Memory& memory,
             std::span<const int32_t> sentence_of) const override {
-    const Tensor Ey = rows(E_target_, y_prev);                                 // E y_{t-1} [R, N]
-    const Tensor v = rows(memory.h, sentence_of);                              // v         [R, N]
-    const nn::CellState s = nn::step(decoder_.cell(), add(decoder_.project(Ey), linear(v, C_)), {state[0], {}});
-    return {linear(s.h, W_out_, b_out_), {s.h}, {}};                           // logits    [R, V]
+    const Tensor Ey = rows(E_target_, y_prev);     // E y_{t-1} [R, N]
+    const Tensor v = rows(memory.h, sentence_of);  // v         [R, N]
+    const nn::CellState s =
+        nn::step(decoder_.cell(), add(decoder_.project(Ey), linear(v, C_)), {state[0], {}});
+    return {linear(s.h, W_out_, b_out_), {s.h}, {}};  // logits    [R, V]
   }
 
  private:
@@ -80,15 +82,17 @@ class MeanVector final : public models::EncoderDecoder {
     return autograd::additive_attention(query, keys, x, v, sentences, {});
   }
 
-  Tensor E_source_, E_target_;     // [V, N]
-  Tensor W_mean_, C_;              // [N, N], [3N, N]
+  Tensor E_source_, E_target_;  // [V, N]
+  Tensor W_mean_, C_;           // [N, N], [3N, N]
   models::RecurrentLayer decoder_;
-  Tensor W_out_, b_out_;           // [V, N], [V]
+  Tensor W_out_, b_out_;  // [V, N], [V]
 };
 
 /// What would stand in regard/models/registry.cc: name, summary, the options it reads, how it is made.
 const models::ModelKind kMeanVector{
-    "mean-vector", "the mean of the source's words, and a GRU", {"width"},
+    "mean-vector",
+    "the mean of the source's words, and a GRU",
+    {"width"},
     [](const models::ModelConfig& config) -> std::unique_ptr<models::EncoderDecoder> {
       return std::make_unique<MeanVector>(config);
     }};

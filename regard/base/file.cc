@@ -70,8 +70,12 @@ void AtomicFile::append(std::string_view bytes) {
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::sync() {
   if (::fsync(descriptor_) != 0) fail("write");
+}
+
+void AtomicFile::commit() {
+  sync();
   const int descriptor = std::exchange(descriptor_, -1);
   if (::close(descriptor) != 0) fail("write");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("replace");

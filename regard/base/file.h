@@ -27,6 +27,8 @@ class AtomicFile {
   ~AtomicFile();
 
   void append(std::string_view bytes);
+  /// What was appended is on the disk: commit() can only fail for the renaming.
+  void sync();
   void commit();
 
  private:

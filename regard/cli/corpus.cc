@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "regard/base/error.h"
+#include "regard/cli/results.h"
 #include "regard/cli/verb.h"
 #include "regard/text/gather.h"
 #include "regard/text/toy_grammar.h"
@@ -52,7 +53,7 @@ void print_json(const text::Corpus& corpus, const Options& options) {
       {"from", options.from},
       {"to", options.to},
   };
-  fmt::print("{}\n", boost::json::serialize(result));
+  fmt::print("{}", json_text(result));
 }
 
 void run(const Options& options, const Common& common) {
@@ -79,9 +80,11 @@ void add_corpus(CLI::App& app, Common& common) {
   verb->add_option(
       "FILES", options->files,
       "PO, MO and TSV files (also .gz), folders of them, and line files in pairs, source before target");
-  verb->add_option("--from", options->from, "Source language: the ending of the files written")->required();
-  verb->add_option("--to", options->to, "Target language")->required();
-  verb->add_option("--output", options->output, "Folder to write to")->required();
+  verb->add_option("--from", options->from, "Source language: the ending of the files written")
+      ->type_name("LANGUAGE")
+      ->required();
+  verb->add_option("--to", options->to, "Target language")->type_name("LANGUAGE")->required();
+  verb->add_option("--output", options->output, "Folder to write to")->type_name("DIR")->required();
   verb->add_option("--dev", options->corpus.dev, "Lines to hold out for development")
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--test", options->corpus.test, "Lines to hold out for testing")
@@ -92,6 +95,12 @@ void add_corpus(CLI::App& app, Common& common) {
   verb->add_flag("--drop-copies", options->corpus.drop_copies, "Drop pairs whose target is their source");
   verb->add_option("--toy", options->toy, "Add N pairs of a small English-French grammar")
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
+  verb->footer(
+      "Example:\n"
+      "  regard corpus po/fr.po more.tsv old.en old.fr --from en --to fr --output text --dev 1000 --test "
+      "1000\n"
+      "writes text/train.en, train.fr, dev.en, dev.fr, test.en and test.fr, line for line.\n"
+      "TSV: source TAB target, with \\t \\n \\\\ as escapes. A newline inside a message is written \\n.");
   verb->callback([options, &common] { run(*options, common); });
 }
 

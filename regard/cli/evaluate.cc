@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "regard/base/error.h"
+#include "regard/cli/limits.h"
+#include "regard/cli/results.h"
 #include "regard/cli/verb.h"
 #include "regard/decoding/perplexity.h"
 #include "regard/evaluation/evaluate_files.h"
@@ -37,12 +39,13 @@ std::string perplexity(const Options& options, const Common& common) {
   const auto source = text::encode_lines(*model.source, lines.source, kWhole);
   const auto target = text::encode_lines(*model.target, lines.target, kWhole);
   if (target.tokens() == 0) throw DataError(options.target.string(), 0, "empty; there is nothing to predict");
+  for (int64_t i = 0; i < source.size(); ++i)
+    require_workable(options.source, i + 1, source.length(i), target.length(i));
   ThreadPool pool(common.thread_count());
   const double nats = decoding::nats_per_token(*model.model, source, target, pool);
   if (common.json)
-    return boost::json::serialize(boost::json::object{
-               {"perplexity", std::exp(nats)}, {"nats_per_token", nats}, {"tokens", target.tokens()}}) +
-           "\n";
+    return json_text(boost::json::object{
+        {"perplexity", std::exp(nats)}, {"nats_per_token", nats}, {"tokens", target.tokens()}});
   return fmt::format("perplexity = {:.2f} ({:.4f} nats per token, {} tokens with end symbols)\n",
                      std::exp(nats), nats, target.tokens());
 }
@@ -76,15 +79,19 @@ void add_evaluate(CLI::App& app, Common& common) {
   const auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand(
       "evaluate", "Scores of a translation: BLEU, chrF, accuracy; of links: AER; of a model: perplexity");
-  CLI::Option* model = verb->add_option("model", options->model, "A model directory: perplexity of --target");
-  CLI::Option* source = verb->add_option("--source", options->source, "Source lines for the model");
-  CLI::Option* target = verb->add_option("--target", options->target, "Target lines for the model, as many");
+  CLI::Option* model = verb->add_option("DIR", options->model, "A model directory: perplexity of --target");
+  CLI::Option* source =
+      verb->add_option("--source", options->source, "Source lines for the model")->type_name("FILE");
+  CLI::Option* target =
+      verb->add_option("--target", options->target, "Target lines for the model, as many")->type_name("FILE");
   source->needs(target)->needs(model);
   target->needs(source);
   CLI::Option* hypothesis =
-      verb->add_option("--hypothesis", options->hypothesis, "The translation, a line each");
+      verb->add_option("--hypothesis", options->hypothesis, "The translation, a line each")
+          ->type_name("FILE");
   CLI::Option* reference = verb->add_option("--reference", options->references,
-                                            "What it should be; several files: several references");
+                                            "What it should be; several files: several references")
+                               ->type_name("FILE");
   verb->add_option("--metric", options->metrics, "What to print, with commas between")
       ->delimiter(',')
       ->check(CLI::IsMember({"bleu", "chrf", "chrf++", "accuracy"}))
@@ -93,13 +100,21 @@ void add_evaluate(CLI::App& app, Common& common) {
       ->check(CLI::IsMember({"13a", "none", "intl", "char"}))
       ->capture_default_str();
   CLI::Option* alignment =
-      verb->add_option("--alignment", options->alignment, "Links in Pharaoh's form, 0-0 1-2, a line each");
+      verb->add_option("--alignment", options->alignment, "Links in Pharaoh's form, 0-0 1-2, a line each")
+          ->type_name("FILE");
   CLI::Option* gold =
-      verb->add_option("--gold", options->gold, "The right links; 1?2 is one that is possible");
+      verb->add_option("--gold", options->gold, "The right links; 1?2 is one that is possible")
+          ->type_name("FILE");
   hypothesis->needs(reference)->excludes(alignment)->excludes(model);
   reference->needs(hypothesis);
   alignment->needs(gold)->excludes(model);
   gold->needs(alignment);
+  verb->footer(
+      "Examples:\n"
+      "  regard evaluate --hypothesis out.fr --reference test.fr\n"
+      "  regard evaluate --hypothesis out.fr --reference test.fr other.fr --metric bleu,chrf++\n"
+      "  regard evaluate --alignment links --gold gold.links\n"
+      "  regard evaluate model --source test.en --target test.fr");
   verb->callback([options, &common] {
     const std::string text = evaluate(*options, common);
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {

@@ -1,7 +1,8 @@
 // The command `regard`: reads the command line, runs one verb,
 // and turns what it throws into one line and an exit code.
 
-#include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -14,6 +15,8 @@
 #include <vector>
 
 #include "regard/base/error.h"
+#include "regard/cli/help.h"
+#include "regard/cli/results.h"
 #include "regard/cli/signals.h"
 #include "regard/cli/verb.h"
 
@@ -57,22 +60,71 @@ void add_common(CLI::App& verb, Common& common) {
       ->group("Common");
   verb.add_flag("--quiet", common.quiet, "No progress and no notes on standard error")->group("Common");
   verb.add_flag("--json", common.json, "The result as JSON on standard output")->group("Common");
-  verb.footer("Also: --config FILE reads options from a file, one `name = value` a line.");
+  verb.group("Verbs");
+  verb.footer(verb.get_footer() +
+              "\n\nAlso: --config FILE reads options from a file, one `name = value` a line.");
+}
+
+template <class Number>
+std::string fault_of_number(const std::string& text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc::result_out_of_range) return text + " is too large a number";
+  return error != std::errc() || end != text.data() + text.size() ? text + " is no number to use here" : "";
+}
+
+/// What CLI11 lets through: "nan" passes every range, a whole number too large becomes the largest, a
+/// negative one without sign wraps around; and a place to write to needs a name.
+void check_values(CLI::App& verb) {
+  const CLI::Validator whole(fault_of_number<int64_t>, ""), natural(fault_of_number<uint64_t>, "");
+  const CLI::Validator finite(
+      [](const std::string& text) {
+        double number = 0;
+        const bool bad = CLI::detail::lexical_cast(text, number) && !std::isfinite(number);
+        return bad ? text + " is no number to use here" : std::string();
+      },
+      "");
+  const CLI::Validator named(
+      [](const std::string& text) { return text.empty() ? std::string("the name is empty") : ""; }, "");
+  for (CLI::Option* option : verb.get_options()) {
+    const std::string type = option->get_type_name();
+    if (type.starts_with("INT")) option->check(whole);
+    if (type.starts_with("UINT")) option->check(natural);
+    if (type.starts_with("FLOAT")) option->check(finite);
+    if (option->check_lname("output")) option->check(named);
+  }
 }
 
 void set_up(CLI::App& app, Common& common) {
   app.name("regard");
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.get_formatter()->label("SUBCOMMAND", "VERB");
+  app.get_formatter()->label("Positionals", "Arguments");
   app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
   app.fallthrough();  // so that --config may stand behind the verb
-  app.set_config("--config", "", "Options from a file, one `name = value` a line");
+  app.set_config("--config", "",
+                 "Options from a file, one `name = value` a line; [train] begins a verb's own")
+      ->type_name("FILE");
+  app.footer(
+      "What a verb takes and gives: regard VERB --help. First steps:\n"
+      "  regard corpus fr.po more.tsv --from en --to fr --output text --dev 1000 --test 1000\n"
+      "  regard train --source text/train.en --target text/train.fr \\\n"
+      "    --dev-source text/dev.en --dev-target text/dev.fr --output model\n"
+      "  regard translate model < text/test.en > text/test.out\n"
+      "  regard evaluate --hypothesis text/test.out --reference text/test.fr\n\n"
+      "Exit codes: 0 done, 1 internal error, 2 usage, 3 bad data, 4 file or system, 130 interrupted.\n"
+      "An error is one line on standard error: what, where, what to do.");
   app.allow_config_extras(CLI::config_extras_mode::error);
   app.config_formatter(std::make_shared<VerbConfig>(app));
   for (const auto add :
        {add_corpus, add_train, add_translate, add_score, add_align, add_evaluate, add_view, add_report}) {
     add(app, common);
   }
-  for (CLI::App* verb : app.get_subcommands({})) add_common(*verb, common);
+  for (CLI::App* verb : app.get_subcommands({})) {
+    add_common(*verb, common);
+    check_values(*verb);
+  }
 }
 
 int exit_code(ErrorKind kind) {
@@ -101,14 +153,13 @@ int complain(std::string message, int code) {
   return code;
 }
 
-/// What was written must have arrived: a full disk or a closed pipe is an error, not a silent loss.
 int flush_output() {
-  errno = 0;
-  std::cout.flush();
-  const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout;
-  if (!failed) return 0;
-  const std::string reason = errno != 0 ? std::generic_category().message(errno) : "the write failed";
-  return complain("cannot write standard output: " + reason, kSystem);
+  try {
+    flush_results();
+  } catch (const SystemError& error) {
+    return complain(error.what(), kSystem);
+  }
+  return 0;
 }
 
 /// CLI11's message, or a better one where it does not name what is wrong.
@@ -152,8 +203,10 @@ int guarded(int count, char** arguments) {
   } catch (const Error& error) {
     return complain(error.what(), exit_code(error.kind()));
   } catch (const std::bad_alloc&) {
-    return complain("out of memory; try smaller batches (--batch-tokens), a smaller --beam or shorter lines",
-                    kSystem);
+    return complain(
+        "out of memory; try smaller batches (--batch-tokens, --batch-sentences), a smaller --beam-size or "
+        "--width, or shorter lines",
+        kSystem);
   } catch (const std::system_error& error) {
     return complain(error.what(), kSystem);
   } catch (const std::exception& error) {
@@ -166,5 +219,6 @@ int guarded(int count, char** arguments) {
 
 int main(int count, char** arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is a write error: exit code 4
+  std::signal(SIGXFSZ, SIG_IGN);  // and so is a file that reaches its allowed size
   return regard::cli::guarded(count, arguments);
 }

@@ -9,6 +9,7 @@
 
 #include "regard/alignment/word_matrix.h"
 #include "regard/base/file.h"
+#include "regard/cli/results.h"
 #include "regard/cli/verb.h"
 #include "regard/decoding/translator.h"
 #include "regard/storage/json.h"
@@ -28,10 +29,10 @@ struct ReportArguments {
 std::vector<pictures::Curve> training_curves(const std::string& path) {
   pictures::Series loss{"training", {}, {}}, dev{"development", {}, {}}, bleu{"BLEU", {}, {}};
   const std::string all = read_file(path);
-  for (size_t begin = 0; begin < all.size();) {
-    const size_t end = std::min(all.find('\n', begin), all.size());
-    const auto json = parse_json_object(all.substr(begin, end - begin), path);
-    begin = end + 1;
+  int64_t line = 0;
+  // A line without its end is one that a kill cut short.
+  for (size_t begin = 0, end; (end = all.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const auto json = parse_json_object(all.substr(begin, end - begin), path + ":" + std::to_string(++line));
     const double step = json_number(json, "step", path);
     for (auto [series, key] :
          {std::pair(&loss, "loss"), std::pair(&dev, "dev_loss"), std::pair(&bleu, "dev_bleu")})
@@ -97,10 +98,8 @@ void report(const ReportArguments& a, const Common& common) {
   if (!a.source.empty()) add_samples(page, model, a, pool);
   write_file_atomically(a.output, pictures::report_html(page));
   if (common.json)
-    std::cout << boost::json::serialize(boost::json::object{{"output", a.output},
-                                                            {"samples", page.samples.size()},
-                                                            {"matrices", page.matrices.size()}})
-              << "\n";
+    std::cout << json_text(boost::json::object{
+        {"output", a.output}, {"samples", page.samples.size()}, {"matrices", page.matrices.size()}});
 }
 
 }  // namespace
@@ -109,10 +108,13 @@ void add_report(CLI::App& app, Common& common) {
   auto* verb =
       app.add_subcommand("report", "Training curves, samples and attention matrices in one HTML file");
   auto a = std::make_shared<ReportArguments>();
-  verb->add_option("model", a->model, "The model directory")->required();
-  verb->add_option("--output", a->output, "The HTML file")->required();
-  verb->add_option("--source", a->source, "Sentences to show");
-  verb->add_option("--target", a->target, "Their reference translations");
+  verb->add_option("DIR", a->model, "The model directory")->required();
+  verb->add_option("--output", a->output, "The HTML file")->type_name("FILE")->required();
+  verb->add_option("--source", a->source, "Sentences to show")->type_name("FILE");
+  verb->add_option("--target", a->target, "Their reference translations")->type_name("FILE");
+  verb->footer(
+      "Example:\n"
+      "  regard report model --source test.en --target test.fr --output report.html");
   verb->callback([a, &common] { report(*a, common); });
 }
 

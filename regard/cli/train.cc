@@ -8,6 +8,7 @@
 #include <map>
 
 #include "regard/cli/progress.h"
+#include "regard/cli/results.h"
 #include "regard/cli/signals.h"
 #include "regard/cli/verb.h"
 #include "regard/models/registry.h"
@@ -63,6 +64,8 @@ training::Lines read_data(const TrainArguments& a) {
     lines = held_out(pairs, options);
   } else {
     auto parallel = text::read_parallel_lines(a.source, a.target);
+    if (parallel.source.empty())
+      throw DataError(a.source[0].string(), 0, "has no lines; there is nothing to train on");
     if (a.dev_fraction > 0 && !has_dev) {
       std::vector<text::Pair> pairs;
       for (size_t i = 0; i < parallel.source.size(); ++i)
@@ -82,7 +85,7 @@ training::Lines read_data(const TrainArguments& a) {
 }
 
 std::string duration(double seconds) {
-  const auto s = static_cast<int64_t>(std::max(seconds, 0.0));
+  const auto s = static_cast<int64_t>(std::clamp(seconds, 0.0, 3.6e9));
   return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
                    : fmt::format("{}:{:02}", s / 60, s % 60);
 }
@@ -180,6 +183,7 @@ void train(TrainArguments& a, const Common& common) {
   a.session.output = a.output;
   auto& t = a.session.training;
   if (t.steps <= 0 && t.epochs <= 0 && t.minutes <= 0) t.minutes = 5;
+  if (!a.session.resume) ModelDirectory::require_new(a.output);
   const training::Lines lines = read_data(a);
   if (!common.quiet)
     std::cerr << fmt::format("{} pairs to train on, {} to develop with\n", lines.source.size(),
@@ -191,9 +195,12 @@ void train(TrainArguments& a, const Common& common) {
   hooks.report = [&](const training::Report& report) { watcher.show(report); };
   hooks.interrupted = [] { return Interruption::happened(); };
   hooks.warn = [](const std::string& message) { std::cerr << "regard: warning: " << message << "\n"; };
+  hooks.note = [&](const std::string& message) {
+    if (!common.quiet) std::cerr << "regard: note: " << message << "\n";
+  };
   const training::Ending ending = training::run_session(a.session, lines, hooks, pool);
   watcher.finish();
-  if (common.json) std::cout << boost::json::serialize(watcher.summary(ending)) << "\n";
+  if (common.json) std::cout << json_text(watcher.summary(ending));
   if (ending == training::Ending::out_of_patience && !common.quiet)
     std::cerr << fmt::format("stopped: {} evaluations without improvement\n", t.patience);
   if (ending != training::Ending::interrupted) return;
@@ -202,55 +209,79 @@ void train(TrainArguments& a, const Common& common) {
 }
 
 void add_data_options(CLI::App* verb, TrainArguments& a) {
-  verb->add_option("--source", a.source, "Source lines, one or more files")->group("Data");
-  verb->add_option("--target", a.target, "Target lines, as many")->group("Data");
+  verb->add_option("--source", a.source, "Text to translate from, a sentence a line; one or more files")
+      ->type_name("FILE")
+      ->group("Data");
+  verb->add_option("--target", a.target, "Its translation, line for line; as many files")
+      ->type_name("FILE")
+      ->group("Data");
   verb->add_option("--data", a.data,
                    "Instead: PO, MO and TSV files (also .gz), folders of them, line files in pairs")
+      ->type_name("FILE")
       ->group("Data");
-  verb->add_option("--from", a.from, "Source language of --data")->group("Data");
-  verb->add_option("--to", a.to, "Target language of --data")->group("Data");
-  verb->add_option("--dev-source", a.dev_source, "Development source lines")->group("Data");
-  verb->add_option("--dev-target", a.dev_target, "Development target lines")->group("Data");
+  verb->add_option("--from", a.from, "Source language of --data")->type_name("LANGUAGE")->group("Data");
+  verb->add_option("--to", a.to, "Target language of --data")->type_name("LANGUAGE")->group("Data");
+  verb->add_option("--dev-source", a.dev_source,
+                   "Development text: never trained on, it tells which weights are best")
+      ->type_name("FILE")
+      ->group("Data");
+  verb->add_option("--dev-target", a.dev_target, "Its translation, line for line")
+      ->type_name("FILE")
+      ->group("Data");
   verb->add_option("--dev-fraction", a.dev_fraction,
                    "Hold out this share of the distinct sources (of --data by default 0.05, at most 1,000)")
       ->check(CLI::Range(0.0, 0.9))
       ->group("Data");
-  verb->add_option("--vocabulary-size", a.session.vocabulary.size, "Pieces of the joint vocabulary")
+  verb->add_option("--vocabulary-size", a.session.vocabulary.size,
+                   "Pieces of the vocabulary that both languages share, at most")
       ->capture_default_str()
       ->check(CLI::Range(10, 1000000))
       ->group("Data");
-  verb->add_option("--vocabulary", a.vocabulary, "characters or words instead of SentencePiece")
-      ->check(CLI::IsMember({"characters", "words", "sentencepiece"}))
+  verb->add_option("--vocabulary", a.vocabulary,
+                   "What a piece is: a part of a word, learned from the text, or a whole word or a character")
+      ->check(CLI::IsMember({"sentencepiece", "words", "characters"}))
+      ->default_str("sentencepiece")
       ->group("Data");
 }
 
 void add_limit_options(CLI::App* verb, training::TrainingOptions& t) {
-  verb->add_option("--minutes", t.minutes, "Stop after so many minutes of this run (5 if no limit is given)")
-      ->check(CLI::NonNegativeNumber);
-  verb->add_option("--epochs", t.epochs, "Stop after so many epochs in all")->check(CLI::NonNegativeNumber);
-  verb->add_option("--steps", t.steps, "Stop after so many steps in all")->check(CLI::NonNegativeNumber);
+  constexpr const char* kGroup = "When to stop, report and save";
+  verb->add_option("--minutes", t.minutes, "Stop after so many minutes of this run; 5 if no limit is given")
+      ->check(CLI::NonNegativeNumber)
+      ->group(kGroup);
+  verb->add_option("--epochs", t.epochs, "Stop after so many epochs in all")
+      ->check(CLI::NonNegativeNumber)
+      ->group(kGroup);
+  verb->add_option("--steps", t.steps, "Stop after so many steps in all")
+      ->check(CLI::NonNegativeNumber)
+      ->group(kGroup);
   verb->add_option("--patience", t.patience, "Stop after so many evaluations without improvement; 0: never")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  verb->add_option("--evaluate-every", t.evaluate_every, "Steps between evaluations")
+      ->check(CLI::NonNegativeNumber)
+      ->group(kGroup);
+  verb->add_option("--evaluate-every", t.evaluate_every, "Steps between evaluations on the development text")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->group(kGroup);
   verb->add_option("--report-every", t.report_every, "Steps between reports")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--save-every", t.save_every, "Seconds between checkpoints")
+      ->check(CLI::PositiveNumber)
+      ->group(kGroup);
+  verb->add_option("--save-every", t.save_every, "Seconds between checkpoints, from which --resume goes on")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->group(kGroup);
 }
 
 void add_optimiser_options(CLI::App* verb, training::TrainingOptions& t) {
   constexpr const char* kGroup = "Optimiser";
   verb->add_option("--seed", t.seed, "Seed of everything random")->capture_default_str()->group(kGroup);
-  verb->add_option("--batch-tokens", t.batch_tokens, "Target tokens of a batch")
+  verb->add_option("--batch-tokens", t.batch_tokens, "Pieces of a batch, with padding; more need more memory")
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->group(kGroup);
-  verb->add_option("--learning-rate", t.learning_rate, "Peak rate of Adam")
+  verb->add_option("--learning-rate", t.learning_rate,
+                   "Rate of Adam at the end of the warm-up; then it falls with the root of the step")
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->group(kGroup);
@@ -258,11 +289,12 @@ void add_optimiser_options(CLI::App* verb, training::TrainingOptions& t) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->group(kGroup);
-  verb->add_option("--label-smoothing", t.label_smoothing, "Spread over all entries")
+  verb->add_option("--label-smoothing", t.label_smoothing,
+                   "Share of probability that the loss spreads over the whole vocabulary")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 0.99))
       ->group(kGroup);
-  verb->add_option("--weight-decay", t.adam.decay, "Decoupled weight decay")
+  verb->add_option("--weight-decay", t.adam.decay, "Decoupled weight decay (AdamW)")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber)
       ->group(kGroup);
@@ -318,12 +350,22 @@ void add_train(CLI::App& app, Common& common) {
   auto* verb = app.add_subcommand(
       "train", "Train a translator on line-parallel text or catalogues into a model directory");
   auto a = std::make_shared<TrainArguments>();
-  verb->add_option("--output", a->output, "The model directory; new or empty, unless --resume")->required();
+  verb->add_option("--output", a->output, "The model directory; new or empty, unless --resume")
+      ->type_name("DIR")
+      ->required();
   verb->add_flag("--resume", a->session.resume, "Go on where the directory's state stands, exactly");
   add_data_options(verb, *a);
   add_limit_options(verb, a->session.training);
   add_model_options(verb, *a);
   add_optimiser_options(verb, a->session.training);
+  verb->footer(
+      "Examples:\n"
+      "  regard train --source train.en --target train.fr --dev-source dev.en --dev-target dev.fr \\\n"
+      "    --output model\n"
+      "  regard train --data fr.po more.tsv --from en --to fr --output model --minutes 30\n"
+      "Ctrl-C ends training and saves it. To go on: the same command with --resume; steps, epochs,\n"
+      "minutes, threads and what is printed may then differ. The log is DIR/train.jsonl, one object a\n"
+      "report.");
   verb->callback([a, &common] { train(*a, common); });
 }
 

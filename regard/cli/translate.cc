@@ -3,20 +3,28 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <iostream>
 
 #include "regard/alignment/word_matrix.h"
 #include "regard/cli/json.h"
 #include "regard/cli/progress.h"
+#include "regard/cli/results.h"
 #include "regard/cli/verb.h"
 #include "regard/decoding/translator.h"
+#include "regard/text/utf8.h"
 
 namespace regard::cli {
 namespace {
 
 constexpr size_t kLines = 2000;             // read, translated and written together: memory stays bounded
-constexpr size_t kBytes = size_t{4} << 20;  // of such lines, at most
+constexpr size_t kBytes = size_t{4} << 20;  // of such lines, about
+constexpr double kSquares = 1 << 27;        // of their bytes, about, where attention is kept
+constexpr int64_t kRows = 1 << 15;          // hypotheses in the decoder together
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 struct TranslateArguments {
   std::string model, alignment, format = "text";
@@ -62,13 +70,18 @@ class Writer {
       const std::string text = decoding::text_of(model_, translated, hypothesis, line, a_.replace_unknown);
       out += a_.nbest > 0 ? fmt::format("{} ||| {} ||| {:.9g}", number, text, hypothesis.score) : text;
       if (!a_.alignment.empty()) {
-        const auto matrix = alignment::word_matrix(model_, translated.source_ids, hypothesis);
-        out += " ||| " +
-               (a_.alignment == "soft" ? soft_rows(matrix) : alignment::pharaoh(alignment::links(matrix)));
+        out += " ||| ";
+        if (!translated.attention_left_out) out += alignment_text(translated, hypothesis);
       }
       out += "\n";
     }
     return out;
+  }
+
+  std::string alignment_text(const decoding::Translated& translated,
+                             const decoding::Hypothesis& hypothesis) const {
+    const auto matrix = alignment::word_matrix(model_, translated.source_ids, hypothesis);
+    return a_.alignment == "soft" ? soft_rows(matrix) : alignment::pharaoh(alignment::links(matrix));
   }
 
   boost::json::object json_of(const std::string& line, const decoding::Translated& translated,
@@ -77,7 +90,7 @@ class Writer {
         {"text", decoding::text_of(model_, translated, hypothesis, line, a_.replace_unknown)},
         {"score", hypothesis.score},
         {"complete", hypothesis.complete}};
-    if (a_.alignment.empty()) return json;
+    if (a_.alignment.empty() || translated.attention_left_out) return json;
     const auto matrix = alignment::word_matrix(model_, translated.source_ids, hypothesis);
     if (a_.alignment == "soft")
       json["attention"] = matrix_json(matrix);
@@ -97,7 +110,7 @@ class Writer {
         list.push_back(json_of(line, translated, translated.hypotheses[h]));
       json["hypotheses"] = std::move(list);
     }
-    return boost::json::serialize(json) + "\n";
+    return json_text(json);
   }
 
   const models::TrainedModel& model_;
@@ -105,15 +118,26 @@ class Writer {
 };
 
 /// What a reader of the result should know, on standard error.
-void warn(const std::vector<decoding::Translated>& translated, int64_t first, const Common& common) {
-  if (common.quiet) return;
+void warn(const std::vector<std::string>& lines, const std::vector<decoding::Translated>& translated,
+          int64_t first, bool with_attention) {
   for (size_t i = 0; i < translated.size(); ++i) {
     const int64_t line = first + static_cast<int64_t>(i) + 1;
+    if (text::invalid_utf8(lines[i]) != std::string::npos)
+      std::cerr << fmt::format(
+          "regard: warning: line {} is not UTF-8; what cannot be read is taken for U+FFFD (convert the text "
+          "with "
+          "iconv)\n",
+          line);
     if (translated[i].parts > 1)
       std::cerr << fmt::format(
           "regard: warning: line {} has {} pieces, more than any the model was trained on; "
           "translated in {} parts\n",
           line, translated[i].source_ids.size() - 1, translated[i].parts);
+    if (with_attention && translated[i].attention_left_out)
+      std::cerr << fmt::format(
+          "regard: warning: line {} is too long for its attention to be kept: no alignment, no unknown words "
+          "replaced\n",
+          line);
     if (!translated[i].hypotheses.empty() && !translated[i].hypotheses[0].complete)
       std::cerr << fmt::format(
           "regard: warning: line {}: the translation was cut at its length limit (--max-length)\n", line);
@@ -131,36 +155,43 @@ void translate(TranslateArguments& a, const Common& common) {
                                  a.alignment.empty() ? "--replace-unknown" : "--alignment"));
   ThreadPool pool(common.thread_count());
   Progress progress(common.quiet);
+  a.search.sentences = std::clamp<int64_t>(kRows / a.search.beam, 1, a.search.sentences);
+  const decoding::Wanted wanted{.hypotheses = std::max<int64_t>(a.nbest, 1),
+                                .attention = !a.alignment.empty() || a.replace_unknown};
   const Writer writer(model, a);
   std::vector<std::string> lines;
   size_t bytes = 0;
   int64_t done = 0, tokens = 0;
-  double seconds = 0;
+  double seconds = 0, squares = 0;
   const auto flush = [&] {
     const auto began = std::chrono::steady_clock::now();
-    const auto translated = decoding::translate(model, lines, a.search, pool);
+    const auto translated = decoding::translate(model, lines, a.search, pool, wanted);
     seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     for (const auto& line : translated)
       if (!line.hypotheses.empty()) tokens += static_cast<int64_t>(line.hypotheses[0].ids.size()) + 1;
     for (size_t i = 0; i < lines.size(); ++i)
       writer.write(lines[i], done + static_cast<int64_t>(i), translated[i]);
-    std::cout.flush();
-    warn(translated, done, common);
+    flush_results();
+    if (!common.quiet) warn(lines, translated, done, wanted.attention);
     done += static_cast<int64_t>(lines.size());
     lines.clear();
     bytes = 0;
+    squares = 0;
     progress.show(fmt::format("{} lines, {} tokens with end symbols, {:.0f} tokens/s", done, tokens,
                               static_cast<double>(tokens) / std::max(seconds, 1e-9)),
                   -1);
   };
   std::string line;
   while (std::getline(std::cin, line)) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (!std::cin.eof() && line.ends_with('\r')) line.pop_back();
+    if (done == 0 && lines.empty() && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     bytes += line.size();
+    if (wanted.attention) squares += static_cast<double>(line.size()) * static_cast<double>(line.size());
     lines.push_back(std::move(line));
-    if (lines.size() == kLines || bytes > kBytes) flush();
+    if (lines.size() == kLines || bytes > kBytes || squares > kSquares) flush();
   }
   if (!lines.empty()) flush();
+  if (std::cin.bad() || std::ferror(stdin) != 0) throw SystemError("cannot read standard input", errno);
 }
 
 }  // namespace
@@ -168,7 +199,7 @@ void translate(TranslateArguments& a, const Common& common) {
 void add_translate(CLI::App& app, Common& common) {
   auto* verb = app.add_subcommand("translate", "Translate standard input to standard output, line for line");
   auto a = std::make_shared<TranslateArguments>();
-  verb->add_option("model", a->model, "The model directory")->required();
+  verb->add_option("DIR", a->model, "The model directory")->required();
   verb->add_option("--beam-size", a->search.beam, "Hypotheses kept; 1 is greedy")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
@@ -176,7 +207,8 @@ void add_translate(CLI::App& app, Common& common) {
       ->check(CLI::Range(1, 1000));
   verb->add_option("--length-penalty", a->search.length_penalty,
                    "Score = log-probability / (tokens with the end symbol)^penalty")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(-10.0, 10.0));
   verb->add_option("--max-length", a->search.max_length,
                    "Pieces of a translation; default: twice the source's and 10 more")
       ->check(CLI::Range(1, 100000));
@@ -192,6 +224,13 @@ void add_translate(CLI::App& app, Common& common) {
                    "Sentences that go through the decoder together; the result does not depend on it")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
+  verb->footer(
+      "Examples:\n"
+      "  regard translate model < text.en > text.fr\n"
+      "  regard translate model --nbest 4 < text.en          LINE ||| TEXT ||| SCORE\n"
+      "  regard translate model --alignment pharaoh < text.en    TEXT ||| 0-0 1-2 (source word - target "
+      "word)\n"
+      "As many lines come out as go in; lines of white space come back as they are.");
   verb->callback([a, &common] { translate(*a, common); });
 }
 

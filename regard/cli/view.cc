@@ -1,5 +1,6 @@
 // regard view: what a model attends to.
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "regard/alignment/word_matrix.h"
 #include "regard/base/file.h"
 #include "regard/cli/json.h"
+#include "regard/cli/results.h"
 #include "regard/cli/verb.h"
 #include "regard/decoding/forced.h"
 #include "regard/text/utf8.h"
@@ -33,16 +35,25 @@ pictures::TerminalOptions terminal() {
   return options;
 }
 
+void require_drawable(const char* what, size_t pieces) {
+  constexpr size_t kMost = 512;
+  if (pieces > kMost)
+    throw UsageError(
+        fmt::format("{} has {} pieces, a picture holds {}; give one sentence", what, pieces, kMost));
+}
+
 /// Of the model's own translation (beam search), or of `target` if it is not empty; the title is that
 /// translation. Throws UsageError if the model has no attention.
 pictures::AttentionMatrix matrix_of(const models::TrainedModel& model, const std::string& text,
                                     const std::string& target, ThreadPool& pool) {
   auto ids = model.source->encode(text);
   ids.push_back(text::Vocabulary::kEnd);
+  require_drawable("TEXT", ids.size());
   const std::vector<std::span<const int32_t>> sources{ids};
   decoding::Hypothesis hypothesis;
   if (!target.empty()) {
     const auto target_ids = model.target->encode(target);
+    require_drawable("--target", target_ids.size());
     const std::vector<std::span<const int32_t>> targets{target_ids};
     hypothesis = decoding::force(*model.model, sources, targets, pool, model.frozen.get())[0];
   } else {
@@ -61,9 +72,9 @@ void view(const ViewArguments& a, const Common& common) {
   const models::TrainedModel model = models::load_model(a.model);
   ThreadPool pool(common.thread_count());
   const auto matrix = matrix_of(model, a.text, a.target, pool);
-  if (common.json) std::cout << boost::json::serialize(matrix_json(matrix)) << "\n";
+  if (common.json) std::cout << json_text(matrix_json(matrix));
   if (a.output.empty() && !common.json)
-    std::cout << matrix.title << "\n\n" << pictures::terminal_matrix(matrix, terminal());
+    std::cout << pictures::terminal_matrix(matrix, terminal());
   else if (a.output.ends_with(".svg"))
     write_file_atomically(a.output, pictures::svg_matrix(matrix));
   else if (a.output.ends_with(".html"))
@@ -77,10 +88,16 @@ void view(const ViewArguments& a, const Common& common) {
 void add_view(CLI::App& app, Common& common) {
   auto* verb = app.add_subcommand("view", "Draw the attention matrix of a sentence and its translation");
   auto a = std::make_shared<ViewArguments>();
-  verb->add_option("model", a->model, "The model directory")->required();
-  verb->add_option("text", a->text, "The source sentence")->required();
+  verb->add_option("DIR", a->model, "The model directory")->required();
+  verb->add_option("TEXT", a->text, "The source sentence")->required();
   verb->add_option("--target", a->target, "This translation instead of the model's own");
-  verb->add_option("--output", a->output, "A .png, .svg or .html file instead of the terminal");
+  verb->add_option("--output", a->output, "A .png, .svg or .html file instead of the terminal")
+      ->type_name("FILE");
+  verb->footer(
+      "Examples:\n"
+      "  regard view model \"the red car\"\n"
+      "  regard view model \"the red car\" --target \"la voiture rouge\" --output matrix.svg\n"
+      "Columns are source words, rows target words; a PNG needs gnuplot.");
   verb->callback([a, &common] { view(*a, common); });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "regard/text/readers.h"
 #include "regard/text/utf8.h"
 
 namespace regard::decoding {
@@ -21,11 +22,12 @@ struct Part {
 };
 
 /// Joins what follows to what is there: `next` speaks of source pieces begin..end-1 of the line.
-void append(Hypothesis& whole, const Hypothesis& next, const Part& part, size_t line_length) {
+void append(Hypothesis& whole, const Hypothesis& next, const Part& part, size_t line_length, bool attention) {
   whole.attention.resize(std::min(whole.attention.size(), whole.ids.size()));  // no end symbol inside
   whole.ids.insert(whole.ids.end(), next.ids.begin(), next.ids.end());
   whole.score += next.score;
   whole.complete = whole.complete && next.complete;
+  if (!attention) return;
   for (const auto& row : next.attention) {
     std::vector<float> wide(line_length, 0.0F);
     std::copy(row.begin(), row.end() - 1, wide.begin() + part.begin);
@@ -35,19 +37,51 @@ void append(Hypothesis& whole, const Hypothesis& next, const Part& part, size_t 
 }
 
 /// The r-th best of every part, joined, for every r that the longest list has.
-std::vector<Hypothesis> join(std::span<const Part> parts, std::span<const std::vector<Hypothesis>> found,
-                             size_t line_length) {
-  if (parts.size() == 1) return found[0];
+std::vector<Hypothesis> join(std::span<const Part> parts, std::span<std::vector<Hypothesis>> found,
+                             size_t line_length, bool attention) {
+  if (parts.size() == 1) return std::move(found[0]);
   size_t count = 0;
   for (const auto& list : found) count = std::max(count, list.size());
   std::vector<Hypothesis> joined(count);
   for (size_t rank = 0; rank < count; ++rank) {
     joined[rank].complete = true;
     for (size_t p = 0; p < parts.size(); ++p)
-      append(joined[rank], found[p][std::min(rank, found[p].size() - 1)], parts[p], line_length);
+      append(joined[rank], found[p][std::min(rank, found[p].size() - 1)], parts[p], line_length, attention);
     joined[rank].score /= static_cast<double>(parts.size());
   }
   return joined;
+}
+
+/// The numbers in the joined matrices of a line in parts.
+int64_t matrix_size(std::span<const std::vector<Hypothesis>> found, size_t line_length) {
+  size_t tokens = 0;
+  for (const auto& list : found)
+    for (const auto& hypothesis : list) tokens += hypothesis.ids.size() + 1;
+  return static_cast<int64_t>(tokens * line_length);
+}
+
+/// Searches so many parts at a time that the attention of all is never held together, and keeps what is
+/// wanted.
+std::vector<std::vector<Hypothesis>> search_parts(const models::TrainedModel& trained,
+                                                  std::span<const Part> parts, const SearchOptions& options,
+                                                  const Wanted& wanted, ThreadPool& pool) {
+  constexpr size_t kPieces = size_t{1} << 15;
+  std::vector<std::vector<Hypothesis>> found;
+  for (size_t first = 0; first < parts.size();) {
+    std::vector<std::span<const int32_t>> sources;
+    for (size_t pieces = 0; first < parts.size() && pieces < kPieces; ++first) {
+      sources.emplace_back(parts[first].ids);
+      pieces += parts[first].ids.size();
+    }
+    for (auto& list : search(*trained.model, sources, options, pool, trained.frozen.get())) {
+      if (static_cast<int64_t>(list.size()) > wanted.hypotheses)
+        list.resize(static_cast<size_t>(wanted.hypotheses));
+      if (!wanted.attention)
+        for (auto& hypothesis : list) hypothesis.attention = {};
+      found.push_back(std::move(list));
+    }
+  }
+  return found;
 }
 
 }  // namespace
@@ -75,7 +109,7 @@ std::vector<int64_t> part_ends(const text::Vocabulary& vocabulary, std::span<con
 }
 
 std::vector<Translated> translate(const models::TrainedModel& trained, std::span<const std::string> lines,
-                                  const SearchOptions& options, ThreadPool& pool) {
+                                  const SearchOptions& options, ThreadPool& pool, const Wanted& wanted) {
   std::vector<Translated> result(lines.size());
   std::vector<Part> parts;
   const auto end_symbol = text::Vocabulary::kEnd;
@@ -92,16 +126,17 @@ std::vector<Translated> translate(const models::TrainedModel& trained, std::span
     }
     ids.push_back(end_symbol);
   }
-  std::vector<std::span<const int32_t>> sources;
-  for (const Part& part : parts) sources.emplace_back(part.ids);
-  const auto found = search(*trained.model, sources, options, pool, trained.frozen.get());
+  auto found = search_parts(trained, parts, options, wanted, pool);
   for (size_t first = 0; first < parts.size();) {
     size_t last = first;
     while (last < parts.size() && parts[last].line == parts[first].line) ++last;
     Translated& line = result[parts[first].line];
     line.parts = static_cast<int64_t>(last - first);
-    line.hypotheses = join(std::span(parts).subspan(first, last - first),
-                           std::span(found).subspan(first, last - first), line.source_ids.size());
+    const auto of_line = std::span(found).subspan(first, last - first);
+    const size_t length = line.source_ids.size();
+    line.attention_left_out = line.parts > 1 && matrix_size(of_line, length) > kLargestMatrix;
+    line.hypotheses =
+        join(std::span(parts).subspan(first, last - first), of_line, length, !line.attention_left_out);
     first = last;
   }
   return result;
@@ -111,7 +146,8 @@ std::string text_of(const models::TrainedModel& trained, const Translated& trans
                     const Hypothesis& hypothesis, const std::string& line, bool replace_unknown) {
   const auto& ids = hypothesis.ids;
   const bool unknown = std::find(ids.begin(), ids.end(), text::Vocabulary::kUnknown) != ids.end();
-  if (!replace_unknown || !unknown || hypothesis.attention.empty()) return trained.target->decode(ids);
+  if (!replace_unknown || !unknown || hypothesis.attention.empty())
+    return text::line_of(trained.target->decode(ids));
   const auto surfaces = trained.source->surfaces(line);
   std::vector<std::string> replacements(ids.size());
   const auto words = static_cast<std::ptrdiff_t>(std::min(surfaces.size(), translated.source_ids.size() - 1));
@@ -120,7 +156,7 @@ std::string text_of(const models::TrainedModel& trained, const Translated& trans
     replacements[i] =
         surfaces[static_cast<size_t>(std::max_element(row.begin(), row.begin() + words) - row.begin())];
   }
-  return trained.target->decode(ids, replacements);
+  return text::line_of(trained.target->decode(ids, replacements));
 }
 
 }  // namespace regard::decoding

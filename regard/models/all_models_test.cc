@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "regard/autograd/tape.h"
-#include "regard/simd/rows.h"
 #include "tests/support/leaf_gradient.h"
 
 namespace regard::models {

@@ -1,5 +1,7 @@
 #include "regard/storage/manifest.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -39,23 +41,56 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-/// Nothing is at `path`, or an empty directory.
-void require_new(const fs::path& path) {
-  if (!is_there(path)) return;
-  if (!fs::is_directory(path))
-    throw UsageError(path.string() + ": a file of that name exists; choose another --output");
+/// Where renaming to `path` will put a directory: without links, and with a name ("." has none).
+fs::path real_place(const fs::path& path) {
+  fs::path place = path.lexically_normal();
+  if (!place.has_filename()) place = place.parent_path();  // "model/"
+  if (!is_there(place)) return place;
+  place = fs::canonical(place);
+  struct stat inside {
+  }, outside{};
+  if (::stat(place.c_str(), &inside) == 0 && ::stat(place.parent_path().c_str(), &outside) == 0 &&
+      (inside.st_dev != outside.st_dev || inside.st_ino == outside.st_ino))
+    throw UsageError(path.string() + ": a mounted file system; choose a new directory inside it");
+  return place;
+}
+
+/// Removes what create_aside() made. The manifest goes last: a kill in between leaves something that the next
+/// create_aside() knows as its own.
+void remove_aside(const fs::path& aside, std::error_code& error) {
+  for (fs::directory_iterator entry(aside, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().filename() != kManifest) fs::remove_all(entry->path(), error);
+  if (!error) fs::remove_all(aside, error);
+}
+
+/// Nothing but what a kill during the first write of a manifest leaves.
+bool is_first_try(const fs::path& path) {
   std::error_code error;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
-    if (entry->path().extension() != ".tmp")  // what a kill during the first write leaves
-      throw UsageError(path.string() + ": not empty; choose another --output, or continue it with --resume");
-  if (error) throw SystemError("cannot read " + path.string(), error.value());
+  fs::directory_iterator entry(path, error);
+  return !error && entry != fs::directory_iterator() &&
+         entry->path().filename() == std::string(kManifest) + ".tmp" && ++entry == fs::directory_iterator();
 }
 
 }  // namespace
 
+void ModelDirectory::require_new(const fs::path& path) {
+  std::error_code error;
+  if (!is_there(path)) {
+    if (fs::is_symlink(path, error))
+      throw UsageError(path.string() + ": a link to nothing; choose another --output");
+    return;
+  }
+  if (!fs::is_directory(path))
+    throw UsageError(path.string() + ": a file of that name exists; choose another --output");
+  const bool empty = fs::is_empty(path, error);
+  if (error) throw SystemError("cannot read " + path.string(), error.value());
+  if (!empty)
+    throw UsageError(path.string() + ": not empty; choose another --output, or continue it with --resume");
+}
+
 ModelDirectory ModelDirectory::create(const fs::path& path, const std::string& data_fingerprint,
                                       const std::string& licence_note) {
-  require_new(path);
+  if (!is_first_try(path)) require_new(path);
   create_folder(path);
   ModelDirectory directory(path);
   directory.set_notes(data_fingerprint, licence_note);
@@ -65,25 +100,37 @@ ModelDirectory ModelDirectory::create(const fs::path& path, const std::string& d
 ModelDirectory ModelDirectory::create_aside(const fs::path& path, const std::string& data_fingerprint,
                                             const std::string& licence_note) {
   require_new(path);
-  fs::path place = path.lexically_normal();
-  if (!place.has_filename()) place = place.parent_path();  // "model/"
+  const fs::path place = real_place(path);
   fs::path aside = place;
   aside += ".part";
   std::error_code error;
-  if (is_there(aside / kManifest)) fs::remove_all(aside, error);
+  if (is_there(aside / kManifest) || is_first_try(aside)) remove_aside(aside, error);
   if (error) throw SystemError("cannot remove " + aside.string(), error.value());
-  ModelDirectory directory = create(aside, data_fingerprint, licence_note);
-  directory.final_path_ = place;
+  require_new(aside);
+  create_folder(aside);
+  ModelDirectory directory(aside);
+  directory.aside_ = std::make_shared<Aside>(aside, place);
+  directory.set_notes(data_fingerprint, licence_note);
   return directory;
+}
+
+ModelDirectory::Aside::Aside(fs::path made, fs::path wanted)
+    : folder(std::move(made)), place(std::move(wanted)) {}
+
+ModelDirectory::Aside::~Aside() {
+  std::error_code ignored;
+  if (!folder.empty()) remove_aside(folder, ignored);
 }
 
 void ModelDirectory::move_into_place() {
   std::error_code error;
-  fs::rename(path_, final_path_, error);
+  fs::rename(path_, aside_->place, error);
   if (error)
-    throw SystemError("cannot rename " + path_.string() + " to " + final_path_.string(), error.value());
-  sync_directory(final_path_.parent_path());
-  path_ = std::exchange(final_path_, {});
+    throw SystemError("cannot rename " + path_.string() + " to " + aside_->place.string(), error.value());
+  aside_->folder.clear();
+  path_ = aside_->place;
+  aside_.reset();
+  sync_directory(path_.parent_path());
 }
 
 ModelDirectory ModelDirectory::open(const fs::path& path) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,9 +25,12 @@ class ModelDirectory {
   /// something in it (or in its place), SystemError if it cannot be created.
   static ModelDirectory create(const std::filesystem::path& path, const std::string& data_fingerprint = "",
                                const std::string& licence_note = "");
-  /// As create(), but in a place of its own beside `path`, so that nothing stands at `path`
-  /// before move_into_place(): a run that is killed early leaves no half-made model.
-  /// What an earlier such run left is removed.
+  /// What create() asks of `path`, to be asked before long work. Throws UsageError.
+  static void require_new(const std::filesystem::path& path);
+  /// As create(), but in a place of its own beside `path`, so that nothing stands at `path` before
+  /// move_into_place(): a run that is killed early leaves no half-made model. What an earlier such run left
+  /// is removed, and so is the place itself if the last copy of the value goes before move_into_place().
+  /// Throws as create() does, and UsageError if `path` is a mount point, which nothing can be renamed to.
   static ModelDirectory create_aside(const std::filesystem::path& path,
                                      const std::string& data_fingerprint = "",
                                      const std::string& licence_note = "");
@@ -69,7 +73,17 @@ class ModelDirectory {
   void write_manifest() const;
   std::string present_checksum(const std::string& name) const;
 
-  std::filesystem::path path_, final_path_;
+  /// Of create_aside(): removes `folder` unless it was moved to `place`.
+  struct Aside {
+    Aside(std::filesystem::path folder, std::filesystem::path place);
+    Aside(const Aside&) = delete;
+    Aside& operator=(const Aside&) = delete;
+    ~Aside();
+    std::filesystem::path folder, place;
+  };
+
+  std::filesystem::path path_;
+  std::shared_ptr<Aside> aside_;
   std::map<std::string, std::vector<std::string>> files_;
   std::string data_fingerprint_, licence_note_;
 };

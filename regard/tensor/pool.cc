@@ -12,6 +12,7 @@ namespace regard {
 namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr int64_t kSmall = int64_t{1} << 20;  // below this any free block will do
 
 /// Sizes are rounded up to an eighth of their power of two,
 /// so that batches of nearly equal shape share blocks.
@@ -30,7 +31,7 @@ class Pool {
     {
       const std::lock_guard lock(mutex_);
       const auto block = free_.lower_bound(size);
-      if (block != free_.end() && block->first <= 2 * size + 4096) {
+      if (block != free_.end() && block->first <= std::max(4 * size, kSmall)) {
         size = block->first;
         void* memory = block->second;
         free_.erase(block);

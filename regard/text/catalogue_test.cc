@@ -78,6 +78,7 @@ TEST(Po, PluralsFollowTheHeader) {
             (std::vector<Pair>{{"a", "c", "", 3}, {"b", "d", "", 3}, {"b", "e", "", 3}}));
 }
 
+// Case 21: previous msgids with junk, fuzzy and obsolete entries; plurals are in PluralsFollowTheHeader.
 TEST(Po, FuzzyObsoleteAndPreviousAreNoPairs) {
   const auto pairs = po_pairs(
       kHeader +
@@ -91,6 +92,7 @@ TEST(Po, FuzzyObsoleteAndPreviousAreNoPairs) {
   EXPECT_EQ(pairs[1].source + "=" + pairs[1].target, "g=h");
 }
 
+// Case 22, reading.
 TEST(Po, EscapesAreReadOnce) {
   const auto pairs =
       po_pairs(kHeader + "msgid \"a\\\\n\\n\\t\\\"/\\r\"\nmsgstr \"\\\\\\\\ / \\101\\x42 \\\\t\"\n");

@@ -1,6 +1,7 @@
 #include "regard/text/corpus.h"
 
 #include <algorithm>
+#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -74,23 +75,15 @@ std::unordered_map<std::string, Part> parts_of(const std::vector<Pair>& kept, co
   return parts;
 }
 
-void write_part(const std::vector<Pair>& pairs, const std::filesystem::path& folder, const std::string& part,
-                const std::string& source_language, const std::string& target_language) {
-  const auto source_file = folder / (part + "." + source_language);
-  const auto target_file = folder / (part + "." + target_language);
-  if (pairs.empty()) {
-    std::error_code ignored;
-    std::filesystem::remove(source_file, ignored);
-    std::filesystem::remove(target_file, ignored);
-    return;
-  }
-  std::string sources, targets;
-  for (const Pair& pair : pairs) {
-    sources += pair.source + '\n';
-    targets += pair.target + '\n';
-  }
-  write_file_atomically(source_file, sources);
-  write_file_atomically(target_file, targets);
+/// One side of a part, written but not yet in its place.
+std::unique_ptr<AtomicFile> side_file(const std::filesystem::path& path, const std::vector<Pair>& pairs,
+                                      std::string Pair::*side) {
+  std::string lines;
+  for (const Pair& pair : pairs) lines += pair.*side + '\n';
+  auto file = std::make_unique<AtomicFile>(path);
+  file->append(lines);
+  file->sync();
+  return file;
 }
 
 }  // namespace
@@ -130,12 +123,25 @@ void write_corpus(const Corpus& corpus, const std::filesystem::path& folder,
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw SystemError("cannot create " + folder.string(), error.value());
+  // A full disk must not leave one side of one corpus beside the other side of another: all files are written
+  // before the first takes its place.
+  std::vector<std::unique_ptr<AtomicFile>> files;
+  std::vector<std::filesystem::path> stale;
   const auto write = [&](const std::vector<Pair>& pairs, const std::string& part) {
-    write_part(pairs, folder, part, source_language, target_language);
+    const auto source = folder / (part + "." + source_language),
+               target = folder / (part + "." + target_language);
+    if (pairs.empty()) {
+      stale.insert(stale.end(), {source, target});
+    } else {
+      files.push_back(side_file(source, pairs, &Pair::source));
+      files.push_back(side_file(target, pairs, &Pair::target));
+    }
   };
   write(corpus.train, "train");
   write(corpus.dev, "dev");
   write(corpus.test, "test");
+  for (const auto& file : files) file->commit();
+  for (const auto& path : stale) std::filesystem::remove(path, error);
 }
 
 }  // namespace regard::text

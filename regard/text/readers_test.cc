@@ -34,6 +34,7 @@ TEST(Readers, OnlyLfAndCrlfEndALine) {
             (Lines{"a"}));
 }
 
+// Case 16.
 TEST(Readers, NulIsText) {
   const std::string text("a\0b\n\0\nc\0", 8);
   EXPECT_EQ(lines_of(text, "f"),
@@ -86,6 +87,7 @@ TEST(Readers, ParallelFilesOfUnequalLengthNameBothCounts) {
   EXPECT_THROW(read_parallel(folder / "a.en", folder / "missing"), SystemError);
 }
 
+// Case 17: quotes, escapes, CRLF, no final newline.
 TEST(Readers, TsvQuotesAreLiteralAndTabsEscaped) {
   const tests::TemporaryFolder folder;
   write_file_atomically(

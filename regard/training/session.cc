@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "regard/base/file.h"
 #include "regard/decoding/search.h"
@@ -46,6 +48,7 @@ boost::json::object whole_config(const SessionOptions& options, const models::Mo
   for (const auto& member : models::config_json(sizes, models::model_kind(options.model).options))
     config.insert(member);
   config["vocabulary"] = models::vocabulary_name(options.vocabulary.kind);
+  config["vocabulary_size"] = options.vocabulary.size;  // asked for; the text may have fewer pieces
   config["longest"] = options.longest;
   config["training"] = training_json(options.training);
   return config;
@@ -71,6 +74,14 @@ void require_same(const boost::json::object& before, const boost::json::object& 
   }
 }
 
+/// A number that was written with all its digits, infinity included.
+double exact_number(const std::string& text, const std::string& file) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0') throw DataError(file, 0, "\"" + text + "\" is no number");
+  return number;
+}
+
 class Session {
  public:
   Session(const SessionOptions& options, const Lines& lines, const SessionHooks& hooks, ThreadPool& pool)
@@ -93,7 +104,11 @@ class Session {
     if (options_.bleu_lines > 0 && !lines_.dev_source.empty())
       hooks.dev_bleu = [&] { return std::optional(dev_bleu(model, data)); };
     const Ending ending = trainer.run(hooks);
-    if (failed_) throw SystemError(*failed_ + "; the last good checkpoint is kept");
+    const auto& failure = state_failure_ ? state_failure_ : weights_failure_;
+    if (failure)
+      throw SystemError(*failure +
+                        "; the last good checkpoint is kept: make room, then go on with the same command and "
+                        "--resume");
     return ending;
   }
 
@@ -115,10 +130,6 @@ class Session {
       throw UsageError("there is nothing to resume in " + options_.output.string() +
                        "; leave out --resume to begin");
     auto directory = ModelDirectory::open(options_.output);
-    if (directory.data_fingerprint() != print)
-      throw UsageError("cannot resume: the training data differ (fingerprint was " +
-                       directory.data_fingerprint() + " and is now " + print +
-                       "); give the files of the first run");
     const auto vocabularies = models::load_vocabularies(directory);
     source_ = vocabularies.source;
     target_ = vocabularies.target;
@@ -127,6 +138,10 @@ class Session {
     config_.target_vocabulary = target_->size();
     const std::string name = directory.path("config.json").string();
     require_same(parse_json_object(directory.read("config.json"), name), whole_config(options_, config_));
+    if (directory.data_fingerprint() != print)
+      throw UsageError("cannot resume: the training data differ (fingerprint was " +
+                       directory.data_fingerprint() + " and is now " + print +
+                       "); give the files of the first run");
     return directory;
   }
 
@@ -136,7 +151,21 @@ class Session {
     data.target = text::encode_lines(*target_, lines_.target, options_.longest);
     data.dev_source = text::encode_lines(*source_, lines_.dev_source, options_.longest);
     data.dev_target = text::encode_lines(*target_, lines_.dev_target, options_.longest);
+    note_cuts(data);
     return data;
+  }
+
+  void note_cuts(const Data& data) const {
+    int64_t cut = 0, first = 0;
+    for (int64_t i = 0; i < data.source.size(); ++i) {
+      const bool whole =
+          data.source[i].back() == text::Vocabulary::kEnd && data.target[i].back() == text::Vocabulary::kEnd;
+      if (!whole && cut++ == 0) first = i + 1;
+    }
+    if (cut > 0 && hooks_.note)
+      hooks_.note(
+          fmt::format("{} of {} pairs are longer than {} pieces and were cut (the first is number {})", cut,
+                      data.source.size(), options_.longest, first));
   }
 
   /// Weights and a state of step 0; only then does the directory stand in its place.
@@ -148,6 +177,10 @@ class Session {
 
   void restore(models::EncoderDecoder& model, Trainer& trainer) {
     const auto path = directory_.path(kState);
+    if (!std::filesystem::exists(path))
+      throw DataError(path.string(), 0,
+                      "missing; the model can translate, but to go on training restore the file from a copy "
+                      "or train again");
     const SafeTensors state = parse_safetensors(read_checked(path), path.string());
     std::vector<nn::Parameter> last, moments;
     for (const auto& tensor : state.tensors) {
@@ -158,11 +191,15 @@ class Session {
     }
     // The trainer's optimiser holds the model's own tensors: copy into them.
     const auto loaded = models::model_kind(options_.model).make(config_);
-    loaded->load(last);
+    try {
+      loaded->load(last);
+      trainer.optimiser().load_moments(moments);
+    } catch (const DataError& error) {
+      throw DataError(path.string(), 0, error.what());
+    }
     const auto to = model.parameters(), from = loaded->parameters();
     for (size_t i = 0; i < to.size(); ++i)
       std::copy_n(from[i].value.data<float>(), to[i].value.size(), to[i].value.data<float>());
-    trainer.optimiser().load_moments(moments);
     const auto found = state.metadata.find("progress");
     if (found == state.metadata.end()) throw DataError(path.string(), 0, "no progress in the training state");
     const auto json = parse_json_object(found->second, path.string());
@@ -171,7 +208,7 @@ class Session {
     p.epoch = json_integer(json, "epoch", path.string(), 0);
     p.batch = json_integer(json, "batch", path.string(), 0);
     p.seconds = json_number(json, "seconds", path.string());
-    p.best_dev_loss = std::stod(json_string(json, "best_dev_loss", path.string()));
+    p.best_dev_loss = exact_number(json_string(json, "best_dev_loss", path.string()), path.string());
     p.evaluations_without_improvement =
         json_integer(json, "evaluations_without_improvement", path.string(), 0);
     p.has_best = json_boolean(json, "has_best", path.string());
@@ -216,8 +253,14 @@ class Session {
   void append(const std::string& line) const {
     const auto path = directory_.path("train.jsonl");
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    const bool written =
-        descriptor >= 0 && ::write(descriptor, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+    struct stat before {};
+    bool written = descriptor >= 0 && ::fstat(descriptor, &before) == 0;
+    if (written) {
+      written = ::write(descriptor, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+      // Half a line would spoil the next one.
+      if (!written) [[maybe_unused]]
+        const int undone = ::ftruncate(descriptor, before.st_size);
+    }
     if (!written && hooks_.warn) hooks_.warn("cannot write " + path.string() + "; training goes on");
     if (descriptor >= 0) ::close(descriptor);
   }
@@ -225,11 +268,16 @@ class Session {
   void keep_best(const models::EncoderDecoder& model) {
     best_.clear();
     for (const auto& p : model.parameters()) best_.push_back({p.name, p.value.copy()});
-    guarded([&] { models::write_weights(directory_, best_); });
+    write_best();
+  }
+
+  void write_best() {
+    guarded(weights_failure_, [&] { models::write_weights(directory_, best_); });
   }
 
   void save(const models::EncoderDecoder& model, Trainer& trainer, const Progress& progress) {
-    guarded([&] { write_state(model, trainer, progress); });
+    if (weights_failure_) write_best();
+    guarded(state_failure_, [&] { write_state(model, trainer, progress); });
   }
 
   void write_state(const models::EncoderDecoder& model, Trainer& trainer, const Progress& p) {
@@ -250,12 +298,12 @@ class Session {
 
   /// A full disk must not end training: it warns, and the next save tries again.
   template <class Write>
-  void guarded(Write write) {
+  void guarded(std::optional<std::string>& failure, Write write) {
     try {
       write();
-      failed_.reset();
+      failure.reset();
     } catch (const SystemError& error) {
-      failed_ = error.what();
+      failure = error.what();
       if (hooks_.warn)
         hooks_.warn(std::string(error.what()) +
                     "; the earlier checkpoint is kept, the next save tries again");
@@ -282,7 +330,7 @@ class Session {
   models::ModelConfig config_;
   ModelDirectory directory_;
   std::vector<nn::Parameter> best_;
-  std::optional<std::string> failed_;
+  std::optional<std::string> state_failure_, weights_failure_;  // of the last try
 };
 
 }  // namespace

@@ -29,7 +29,8 @@ struct Lines {
 struct SessionHooks {
   std::function<void(const Report&)> report;
   std::function<bool()> interrupted;
-  std::function<void(const std::string&)> warn;
+  std::function<void(const std::string&)> warn;  ///< something failed; training goes on
+  std::function<void(const std::string&)> note;  ///< what to know of the data
 };
 
 /// Trains in `output`.

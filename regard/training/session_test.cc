@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "regard/base/file.h"
 #include "regard/decoding/search.h"
 #include "regard/storage/checksum.h"
@@ -33,6 +35,7 @@ std::string weights_of(const std::filesystem::path& directory) {
   return read_file(directory / "model.safetensors");
 }
 
+// Case 24.
 TEST(SessionThreads, TwentyStepsEqualTenAndTenOnOtherThreads) {
   const tests::TemporaryFolder folder;
   const Lines lines = letters(400, false);
@@ -104,6 +107,101 @@ TEST(Session, ADamagedFileIsNamedAtLoad) {
     }
     write_file_atomically(folder / "m" / name, whole);
   }
+  EXPECT_NO_THROW(models::load_model(folder / "m"));
+}
+
+TEST(Session, WeightsThatCouldNotBeWrittenAreWrittenWithTheNextSave) {
+  const tests::TemporaryFolder folder;
+  const Lines lines = letters(200, false);
+  ThreadPool pool(1);
+  run_session(small(folder / "whole", 7), lines, {}, pool);
+  const auto obstacle = folder / "m/model.safetensors.tmp";  // a folder where the new file is to be written
+  int warnings = 0;
+  SessionHooks hooks;
+  hooks.report = [&](const Report& report) {
+    if (report.step == 5) std::filesystem::create_directory(obstacle);
+  };
+  hooks.warn = [&](const std::string& message) {
+    EXPECT_NE(message.find("cannot write " + obstacle.string()), std::string::npos) << message;
+    ++warnings;
+    std::filesystem::remove(obstacle);
+  };
+  EXPECT_EQ(run_session(small(folder / "m", 7), lines, hooks, pool), Ending::finished);
+  EXPECT_EQ(warnings, 1);
+  EXPECT_EQ(weights_of(folder / "m"), weights_of(folder / "whole"));
+
+  hooks.warn = [&](const std::string&) { ++warnings; };
+  const auto again = [&] { run_session(small(folder / "n", 7), lines, hooks, pool); };
+  const auto other = folder / "n/model.safetensors.tmp";
+  hooks.report = [&](const Report& report) {
+    if (report.step == 5) std::filesystem::create_directory(other);
+  };
+  EXPECT_THROW(again(), SystemError);  // although the state, written last, was written well
+  EXPECT_EQ(warnings, 3);              // the evaluation's and the last save's
+  EXPECT_NO_THROW(models::load_model(folder / "n"));
+  std::filesystem::remove(other);
+  auto rest = small(folder / "n", 8);
+  rest.resume = true;
+  EXPECT_EQ(run_session(rest, lines, {}, pool), Ending::finished);
+}
+
+TEST(Session, WhatFailsBeforeTheFirstStateLeavesNothing) {
+  const tests::TemporaryFolder folder;
+  ThreadPool pool(1);
+  Lines blank;
+  blank.source = blank.target = {" ", ""};
+  EXPECT_THROW(run_session(small(folder / "m", 1), blank, {}, pool), DataError);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+// Case 25: the only target of a batch is one token, or nothing but its end; so is a source.
+TEST(Session, Case25SidesOfOneTokenTrain) {
+  const tests::TemporaryFolder folder;
+  ThreadPool pool(1);
+  Lines lines;
+  lines.source = {"a", "", "b", ""};
+  lines.target = {"b", "a", "", ""};
+  auto options = small(folder / "m", 8);
+  options.training.batch_tokens = 1;  // a batch each
+  std::vector<double> losses;
+  SessionHooks hooks;
+  hooks.report = [&](const Report& report) {
+    if (report.loss) losses.push_back(*report.loss);
+  };
+  EXPECT_EQ(run_session(options, lines, hooks, pool), Ending::finished);
+  EXPECT_FALSE(losses.empty());
+  for (const double loss : losses) EXPECT_TRUE(std::isfinite(loss)) << loss;
+  EXPECT_NO_THROW(models::load_model(folder / "m"));
+}
+
+TEST(Session, CutSentencesAreCounted) {
+  const tests::TemporaryFolder folder;
+  ThreadPool pool(1);
+  Lines lines = letters(50, false);
+  lines.source[20] = lines.target[30] = std::string(200, 'a');
+  std::vector<std::string> notes;
+  SessionHooks hooks;
+  hooks.note = [&](const std::string& message) { notes.push_back(message); };
+  run_session(small(folder / "m", 1), lines, hooks, pool);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0], "2 of 50 pairs are longer than 128 pieces and were cut (the first is number 21)");
+}
+
+TEST(Session, ADamagedStateIsNamedOnResuming) {
+  const tests::TemporaryFolder folder;
+  ThreadPool pool(1);
+  const Lines lines = letters(100, false);
+  auto options = small(folder / "m", 1);
+  run_session(options, lines, {}, pool);
+  options.resume = true;
+  const auto path = folder / "m/state/state.safetensors";
+  const std::string whole = read_file(path);
+  for (const std::string& damaged : {std::string(), whole.substr(0, whole.size() / 2), whole + "x"}) {
+    write_file_atomically(path, damaged);
+    EXPECT_THROW(run_session(options, lines, {}, pool), DataError);
+  }
+  std::filesystem::remove(path);
+  EXPECT_THROW(run_session(options, lines, {}, pool), DataError);
   EXPECT_NO_THROW(models::load_model(folder / "m"));
 }
 
