@@ -23,7 +23,7 @@ class AlignedBuffer {
   }
   ~AlignedBuffer() { std::free(data_); }
 
-  /// At least `size` elements; the pointer.
+  /// Makes room for at least `size` elements; the pointer. Throws std::bad_alloc.
   T* grow(int64_t size) {
     if (size > capacity_) {
       std::free(std::exchange(data_, nullptr));

@@ -14,6 +14,7 @@ namespace regard {
 /// The command maps kinds to exit codes: internal 1, usage 2, data 3, system 4.
 enum class ErrorKind { internal, usage, data, system };
 
+/// The base of all errors that Regard throws; `message` is one line for a person.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}

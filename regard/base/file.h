@@ -18,7 +18,7 @@ std::string read_file(const std::filesystem::path& path);
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
 /// The same in pieces: append as often as needed, then commit().
-/// Destroyed without commit(), nothing has happened.
+/// Destroyed without commit(), nothing has happened. Throws as write_file_atomically().
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

@@ -25,8 +25,8 @@ struct PairArguments {
   std::filesystem::path source, target;
 };
 
-/// Calls use(model, source ids with end symbol, hypothesis) for each pair in order and prints what it
-/// returns.
+/// Calls use(model, source ids with end symbol, hypothesis)
+/// for each pair in order and prints what it returns.
 template <class Use>
 void for_each_pair(const PairArguments& a, const Common& common, Use use) {
   const models::TrainedModel model = models::load_model(a.model);

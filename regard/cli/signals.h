@@ -1,4 +1,5 @@
 #pragma once
+// Interruption by a person or the system: noted, so that a verb can end in order.
 
 #include <csignal>
 

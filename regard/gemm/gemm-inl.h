@@ -52,11 +52,11 @@ inline constexpr int64_t kChunkRows = 8 * kRows;  ///< rows of A that are packed
 inline constexpr int64_t kPrefetchRows = 24;      ///< how many rows of B ahead
 
 template <class T>
-inline constexpr int64_t kWidth = kVectors* static_cast<int64_t>(hn::MaxLanes(Tag<T>()));
+inline constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(Tag<T>())) * kVectors;
 /// Panels that are multiplied together:
 /// a block of them takes half a megabyte, half of a usual second-level cache.
 template <class T>
-inline constexpr int64_t kGroup = kWidth<T>* std::max<int64_t>(1, 2048 / (kWidth<T> * int64_t{sizeof(T)}));
+inline constexpr int64_t kGroup = std::max<int64_t>(1, 2048 / (kWidth<T> * int64_t{sizeof(T)})) * kWidth<T>;
 
 /// A product over one block of k: C [rows, columns] (+)= A [rows, k] B [k, columns] + bias.
 template <class T>

@@ -46,6 +46,7 @@ class Packed {
   int64_t rows_ = 0, columns_ = 0;
 };
 
+/// The same with a packed B: the same bits.
 void multiply(MatrixView<const float> a, const Packed<float>& b, MatrixView<float> c,
               Epilogue<float> epilogue = {});
 void multiply(MatrixView<const double> a, const Packed<double>& b, MatrixView<double> c,

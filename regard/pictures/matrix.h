@@ -29,8 +29,8 @@ std::string terminal_matrix(const AttentionMatrix& matrix, const TerminalOptions
 /// One <svg> element that stands alone and may be put into HTML as it is.
 /// Cells carry the classes k0 to k32, and as <title> their words (at most 60 columns of each)
 /// and weight; the labels' <title> has 400 columns.
-/// With more than 4096 cells those that would be white are left out, and titles give positions,
-/// "target, source".
+/// With more than 4096 cells those that would be white are left out,
+/// and titles give positions, "target, source".
 std::string svg_matrix(const AttentionMatrix& matrix);
 
 /// The matrix as an HTML table (without a page around it) for those who read and do not see. With more than

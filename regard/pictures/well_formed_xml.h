@@ -30,7 +30,7 @@ inline std::string xml_fault(std::string_view xml) {
     size_t end = at + 1;
     char quote = 0;
     for (; end < xml.size() && (quote || xml[end] != '>'); ++end) {
-      if (quote ? xml[end] == quote : (xml[end] == '"' || xml[end] == '\'')) quote = quote ? 0 : xml[end];
+      if (quote ? xml[end] == quote : (xml[end] == '"' || xml[end] == '\'')) quote = quote ? '\0' : xml[end];
       if (xml[end] == '<') return "< inside a tag";
     }
     if (end >= xml.size()) return "a tag without end";

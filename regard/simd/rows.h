@@ -82,8 +82,9 @@ struct GruForward {
 void gru_forward(const GruForward& row, int64_t n);
 /// Backward of it. dh is the gradient of h as the sum of `dh` and `carry`.
 /// Writes dx [dr | dz | dn~] (3 n; may be null), adds the same to dx_sum (may be null),
-/// writes dgh [dr | dz | dn~ r] (3 n), and carry = dh z (the direct part of d h_prev; the caller adds W_hh'
-/// dgh). The gradient of bn is the column sum of dgh's last part. dgh may be `gates`.
+/// writes dgh [dr | dz | dn~ r] (3 n),
+/// and carry = dh z (the direct part of d h_prev; the caller adds W_hh' dgh).
+/// The gradient of bn is the column sum of dgh's last part. dgh may be `gates`.
 struct GruBackward {
   const float* gates;  // [4 n]
   const float* h_prev;
@@ -108,9 +109,9 @@ void gru_backward(const GruBackwardF64& row, int64_t n);
 /// A long short-term memory, one row of width n:
 ///   i = sigmoid(xi + hi)   f = sigmoid(xf + hf)   g = tanh(xg + hg)   o = sigmoid(xo + ho)
 ///   c = f c_prev + i g     h = o tanh(c)
-/// x holds [xi | xf | xg | xo]: the input's projection with all biases, given as the sum of `x` and, if not
-/// null, `x2`. gh holds W_hh h_prev in the same order. Writes gates [i | f | g | o] for backward (null: not
-/// kept), c and h.
+/// x holds [xi | xf | xg | xo]: the input's projection with all biases,
+/// given as the sum of `x` and, if not null, `x2`. gh holds W_hh h_prev in the same order.
+/// Writes gates [i | f | g | o] for backward (null: not kept), c and h.
 struct LstmForward {
   const float* x;
   const float* x2;  // may be null
@@ -121,10 +122,10 @@ struct LstmForward {
   float* h;
 };
 void lstm_forward(const LstmForward& row, int64_t n);
-/// Backward of it. The gradient of h is the sum of `dh` and `h_carry`, that of c, beside what comes through
-/// h, the sum of `dc` and `c_carry`. Writes dgates [di | df | dg | do] (the gradient of x and of gh), adds
-/// the same to dx_sum (may be null), and writes c_carry = the gradient of c_prev (that of h_prev is W_hh'
-/// dgates). dgates may be `gates`.
+/// Backward of it. The gradient of h is the sum of `dh` and `h_carry`,
+/// that of c, beside what comes through h, the sum of `dc` and `c_carry`.
+/// Writes dgates [di | df | dg | do] (the gradient of x and of gh), adds the same to dx_sum (may be null),
+/// and writes c_carry = the gradient of c_prev (that of h_prev is W_hh' dgates). dgates may be `gates`.
 struct LstmBackward {
   const float* gates;  // [4 n]
   const float* c_prev;

@@ -10,7 +10,7 @@
 
 namespace regard::text {
 
-/// Sentences of numbers, one after the other in one array.
+/// Sentences of vocabulary numbers, one after the other in one array.
 class Sentences {
  public:
   int64_t size() const { return static_cast<int64_t>(offsets_.size()) - 1; }
@@ -28,8 +28,8 @@ class Sentences {
   std::vector<int64_t> offsets_{0};
 };
 
-/// Encodes lines, each cut to at most `longest` numbers after its end symbol was added (so a long line loses
-/// its end, symbol included, as the measured peers do it).
+/// Encodes lines, each cut to at most `longest` numbers after its end symbol was added:
+/// a long line loses its end, symbol included.
 Sentences encode_lines(const Vocabulary& vocabulary, std::span<const std::string> lines, int64_t longest);
 
 struct BatchOptions {

@@ -11,8 +11,9 @@
 
 namespace regard::text {
 
+/// One entry of a catalogue.
 struct Message {
-  std::string context;
+  std::string context;  ///< msgctxt
   bool has_context = false;
   std::string id, id_plural;
   bool has_plural = false;

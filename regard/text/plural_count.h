@@ -1,4 +1,5 @@
 #pragma once
+// Inside text only: what PO and MO both read in a catalogue's header.
 
 #include <cstdint>
 #include <string_view>

@@ -1,5 +1,5 @@
-// Training of every registered model: resuming to the bit, memory that does not grow, and tasks that it must
-// learn.
+// Training of every registered model: resuming to the bit,
+// memory that does not grow, and tasks that it must learn.
 
 #include "tests/support/all_models.h"
 

@@ -18,7 +18,7 @@ struct AdamOptions {
 };
 
 /// Kingma and Ba (2015), arXiv:1412.6980, algorithm 1.
-/// The result depends on the shards and their order, not on threads.
+/// The result depends on the shards and their order, not on threads. For one thread at a time.
 class Adam {
  public:
   Adam(std::vector<nn::Parameter> parameters, const AdamOptions& options);

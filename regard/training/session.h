@@ -12,8 +12,8 @@
 namespace regard::training {
 
 struct SessionOptions {
-  std::filesystem::path output;
-  bool resume = false;
+  std::filesystem::path output;  ///< the model directory
+  bool resume = false;           ///< go on from its state
   TrainingOptions training;
   std::string model = "bahdanau";
   models::ModelConfig config;  ///< vocabularies' sizes are filled in
@@ -22,15 +22,17 @@ struct SessionOptions {
   int64_t bleu_lines = 200;  ///< development lines translated at an evaluation; 0: none
 };
 
+/// Sentence pairs as text: source[i] belongs to target[i].
 struct Lines {
   std::vector<std::string> source, target, dev_source, dev_target;
 };
 
+/// What a session tells and asks. All optional.
 struct SessionHooks {
-  std::function<void(const Report&)> report;
-  std::function<bool()> interrupted;
-  std::function<void(const std::string&)> warn;  ///< something failed; training goes on
-  std::function<void(const std::string&)> note;  ///< what to know of the data
+  std::function<void(const Report&)> report;             ///< after each line of train.jsonl
+  std::function<bool()> interrupted;                     ///< asked before each step: end now?
+  std::function<void(const std::string& message)> warn;  ///< a file could not be written; training goes on
+  std::function<void(const std::string& message)> note;  ///< what to know of the data
 };
 
 /// Trains in `output`.

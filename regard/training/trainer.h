@@ -18,15 +18,15 @@
 namespace regard::training {
 
 struct TrainingOptions {
-  uint64_t seed = 1;
-  int64_t batch_tokens = 3000;
-  double learning_rate = 1e-3;
-  int64_t warm_up = 500;
-  double label_smoothing = 0.1;
+  uint64_t seed = 1;             ///< of weights, dropout and the order of the data
+  int64_t batch_tokens = 3000;   ///< sentences of a batch times its longest side, at most
+  double learning_rate = 1e-3;   ///< the peak
+  int64_t warm_up = 500;         ///< steps to the peak
+  double label_smoothing = 0.1;  ///< the share that is spread over all entries
   AdamOptions adam;
-  int64_t shards = 2;  ///< a batch is cut into so many pieces, whatever the number of threads
-  int64_t evaluate_every = 500;
-  int64_t patience = 0;  ///< evaluations without improvement before stopping; 0: never
+  int64_t shards = 2;            ///< a batch is cut into so many pieces, whatever the number of threads
+  int64_t evaluate_every = 500;  ///< steps
+  int64_t patience = 0;          ///< evaluations without improvement before stopping; 0: never
   // The following may differ when training is resumed.
   int64_t steps = 0, epochs = 0;  ///< totals; 0: no limit
   double minutes = 0;             ///< of this run; 0: no limit
@@ -34,12 +34,16 @@ struct TrainingOptions {
   int64_t report_every = 50;      ///< steps
 };
 
+/// Encoded sentence pairs, every sentence closed by the end symbol (or cut).
 struct Data {
-  text::Sentences source, target;          // training
-  text::Sentences dev_source, dev_target;  // may be empty
+  text::Sentences source, target;          ///< to train on
+  text::Sentences dev_source, dev_target;  ///< to evaluate on; may be empty
 };
 
 /// One line of train.jsonl. What is not known at a report is left out.
+/// Losses are in nats per target token: `loss` is the objective's mean since the last report,
+/// `dev_loss` is without smoothing. The speed since the last report is without evaluating and saving.
+/// `seconds` are those of earlier runs and this one.
 struct Report {
   int64_t step = 0, epoch = 0;
   std::optional<double> loss, dev_loss, dev_bleu, target_tokens_per_s;
@@ -64,6 +68,7 @@ struct Hooks {
   std::function<bool()> interrupted;
 };
 
+/// Why training ended; finished: all steps or epochs are done.
 enum class Ending { finished, out_of_time, out_of_patience, interrupted };
 
 /// Trains one model on one set of data: both are the caller's and must outlive it, as must the pool.

@@ -1,6 +1,6 @@
 #pragma once
-// Every registered model, small, in the variants that tests walk over: a new model is tested by being
-// registered.
+// Every registered model, small, in the variants that tests walk over:
+// a new model is tested by being registered.
 
 #include <gtest/gtest.h>
 
