@@ -106,15 +106,6 @@ void set_up(CLI::App& app, Common& common) {
   app.set_config("--config", "",
                  "Options from a file, one `name = value` a line; [train] begins a verb's own")
       ->type_name("FILE");
-  app.footer(
-      "What a verb takes and gives: regard VERB --help. First steps:\n"
-      "  regard corpus fr.po more.tsv --from en --to fr --output text --dev 1000 --test 1000\n"
-      "  regard train --source text/train.en --target text/train.fr \\\n"
-      "    --dev-source text/dev.en --dev-target text/dev.fr --output model\n"
-      "  regard translate model < text/test.en > text/test.out\n"
-      "  regard evaluate --hypothesis text/test.out --reference text/test.fr\n\n"
-      "Exit codes: 0 done, 1 internal error, 2 usage, 3 bad data, 4 file or system, 130 interrupted.\n"
-      "An error is one line on standard error: what, where, what to do.");
   app.allow_config_extras(CLI::config_extras_mode::error);
   app.config_formatter(std::make_shared<VerbConfig>(app));
   for (const auto add :
@@ -125,6 +116,16 @@ void set_up(CLI::App& app, Common& common) {
     add_common(*verb, common);
     check_values(*verb);
   }
+  // After the verbs, which would inherit it.
+  app.footer(
+      "What a verb takes and gives: regard VERB --help. First steps:\n"
+      "  regard corpus fr.po more.tsv --from en --to fr --output text --dev 1000 --test 1000\n"
+      "  regard train --source text/train.en --target text/train.fr \\\n"
+      "    --dev-source text/dev.en --dev-target text/dev.fr --output model\n"
+      "  regard translate model < text/test.en > text/test.out\n"
+      "  regard evaluate --hypothesis text/test.out --reference text/test.fr\n\n"
+      "Exit codes: 0 done, 1 internal error, 2 usage, 3 bad data, 4 file or system, 130 interrupted.\n"
+      "An error is one line on standard error: what, where, what to do.");
 }
 
 int exit_code(ErrorKind kind) {

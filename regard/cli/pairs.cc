@@ -68,6 +68,11 @@ std::shared_ptr<PairArguments> add_pair_options(CLI::App* verb) {
 void add_score(CLI::App& app, Common& common) {
   auto* verb = app.add_subcommand("score", "Log-probability of each pair, in nats");
   const auto a = add_pair_options(verb);
+  verb->footer(
+      "Example:\n"
+      "  regard score model --source test.en --target test.fr\n"
+      "One number a line: the natural logarithm of the probability of the target and its end, given the\n"
+      "source.");
   verb->callback([a, &common] {
     for_each_pair(
         *a, common,
@@ -85,7 +90,7 @@ void add_align(CLI::App& app, Common& common) {
   verb->footer(
       "Example:\n"
       "  regard align model --source test.en --target test.fr\n"
-      "Each target word is linked to the source word with most attention: 0-0 1-2 (source word - target "
+      "Each target word is linked to the source word with most attention: 0-0 1-2 (source word - target\n"
       "word).");
   verb->callback([a, &common] {
     for_each_pair(*a, common,

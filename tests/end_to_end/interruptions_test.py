@@ -42,12 +42,15 @@ class Kills(Case):
         dice = random.Random(3)
         counts = {"nothing": 0, "loads": 0}
         output = self.root / "0"
+        began = time.time()
+        self.train_model("measured", 1)
+        start_up = time.time() - began  # how early is early depends on the machine
         for kill in range(kills):
             if output.exists() and kill < kills * 2 / 3 and dice.random() < 0.25:
                 output = self.root / str(kill)
             resume = ["--resume"] if output.exists() else []
             process = start(*self.train, "--output", output, *FOREVER, "--save-every", save_every, *resume)
-            time.sleep((longest if resume else longest / 4 + 0.2) * dice.random() if kill else 0.01)
+            time.sleep((longest + start_up if resume else 2 * start_up) * dice.random() if kill else 0.01)
             self.assertIsNone(process.poll(), process.stderr.read() if process.poll() is not None else "")
             process.kill()
             process.communicate()
