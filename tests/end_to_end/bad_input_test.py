@@ -6,7 +6,6 @@ usage: bad_input_test.py PROGRAM
 """
 
 import os
-import pathlib
 import resource
 import shutil
 import unittest

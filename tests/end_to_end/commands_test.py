@@ -5,6 +5,8 @@ usage: commands_test.py PROGRAM
 """
 
 import json
+import pathlib
+import re
 import unittest
 
 from support import Case, reports, run
@@ -19,6 +21,11 @@ class Commands(Case):
         cls.model = cls.train_model()
         cls.hypothesis = cls.root / "hypothesis"
         cls.hypothesis.write_bytes(run("translate", cls.model, "--quiet", text=cls.test).stdout)
+
+    def test_version_is_the_projects(self):
+        cmake = (pathlib.Path(__file__).parents[2] / "CMakeLists.txt").read_text()
+        version = re.search(r"project\(regard VERSION (\S+)", cmake)[1]
+        self.assertEqual(run("--version").stdout.decode(), f"regard {version}\n")
 
     def test_log_tells_the_loss_falling(self):
         log = reports(self.model)
