@@ -27,8 +27,10 @@ void for_parts(int64_t parts, ThreadPool* pool, const std::function<void(int64_t
   for (int64_t n = 0; n < parts; ++n) part(n);
 }
 
+/// A view without data is left out.
 template <class T>
 void fill(const MatrixView<T>& x, std::type_identity_t<T> value) {
+  if (!x.data) return;
   for (int64_t i = 0; i < x.rows; ++i) {
     if (x.column_stride == 1) {
       std::fill_n(x.row(i), x.columns, value);
@@ -107,7 +109,7 @@ class ForwardHead {
   void run(int64_t first, int64_t last, double* column_sums) const {
     const int64_t valid = std::clamp(item_.queries, first, last);
     fill(out_.row_range(valid, last), T{});
-    if (log_sum_exp_.data) fill(log_sum_exp_.row_range(valid, last), -kInfinity<R>);
+    fill(log_sum_exp_.row_range(valid, last), -kInfinity<R>);
     if (weights_.data) fill(weights_.row_range(first, last), R{0});
     if (scores_.data) fill(scores_.row_range(first, last), -kInfinity<R>);
     if (first == valid) return;
@@ -124,10 +126,10 @@ class ForwardHead {
   /// All queries at once, by the definition.
   void run_reference() const requires(std::is_same_v<T, double>) {
     fill(out_, 0.);
-    if (log_sum_exp_.data) fill(log_sum_exp_, -kInfinity<double>);
-    if (weights_.data) fill(weights_, 0.);
-    if (scores_.data) fill(scores_, -kInfinity<double>);
-    if (column_sums_.data) fill(column_sums_, 0.);
+    fill(log_sum_exp_, -kInfinity<double>);
+    fill(weights_, 0.);
+    fill(scores_, -kInfinity<double>);
+    fill(column_sums_, 0.);
     reference::forward(head_, {out_, log_sum_exp_, weights_, scores_, column_sums_});
   }
 
