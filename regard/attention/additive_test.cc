@@ -1,7 +1,6 @@
 #include "regard/attention/additive.h"
 
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
 
 #include <cmath>
 #include <functional>
@@ -11,46 +10,18 @@
 #include <vector>
 
 #include "regard/attention/additive_reference.h"
-#include "regard/base/error.h"
 #include "regard/base/numeric_gradient.h"
-#include "regard/base/random.h"
+#include "tests/support/every_target.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/padded_matrix.h"
 
 namespace regard::attention {
 namespace {
 
-void on_every_target(const std::function<void()>& body) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
-
-constexpr int64_t kPad =
-    3;  // strides are this much longer than rows, and bases odd, so that nothing is aligned
-
-template <class T>
-std::vector<T> normals(int64_t n, uint64_t seed) {
-  RandomStream random(seed, 3);
-  std::vector<T> x(static_cast<size_t>(n));
-  for (T& v : x) v = static_cast<T>(static_cast<float>(random.normal()));
-  return x;
-}
-
-/// A padded matrix that begins one behind its memory.
-template <class T>
-struct Padded {
-  int64_t rows = 0, columns = 0;
-  std::vector<T> data;
-
-  Padded(int64_t r, int64_t c, uint64_t seed)
-      : rows(r), columns(c), data(normals<T>(r * (c + kPad) + 1, seed)) {}
-  Padded(int64_t r, int64_t c, T fill)
-      : rows(r), columns(c), data(static_cast<size_t>(r * (c + kPad) + 1), fill) {}
-  MatrixView<T> view() { return {data.data() + 1, rows, columns, columns + kPad, 1}; }
-  T& operator()(int64_t i, int64_t j) { return view()(i, j); }
-};
+using tests::expect_shape_error;
+using tests::normals;
+using tests::on_every_target;
+using tests::Padded;
 
 template <class T>
 struct Problem {
@@ -78,8 +49,8 @@ struct Problem {
   std::vector<int64_t> offsets{0};
   std::vector<int32_t> sentences;
   int64_t R = 0, A, E, S = 0, longest = 0;
-  Padded<T> query{0, 0, T{0}}, keys = query, values = query, weights = query, context = query;
-  Padded<T> d_context = query, d_weights = query, d_query = query, d_keys = query, d_values = query;
+  Padded<T> query, keys, values, weights, context;
+  Padded<T> d_context, d_weights, d_query, d_keys, d_values;
   std::vector<T> v, d_v;
 
   AdditiveOperands<T> operands() {
@@ -180,7 +151,7 @@ void check_empty_and_untouched() {
     T sum = 0;
     for (int64_t j = 0; j < p.length(i); ++j) sum += p.weights(i, j);
     EXPECT_NEAR(sum, i == 1 ? 0 : 1, 1e-6);
-    for (int64_t j = p.length(i); j < p.longest + kPad; ++j) EXPECT_EQ(p.weights(i, j), 77);
+    for (int64_t j = p.length(i); j < p.longest + Padded<T>::kPad; ++j) EXPECT_EQ(p.weights(i, j), 77);
   }
   for (int64_t j = 0; j < p.E; ++j) EXPECT_EQ(p.context(1, j), 0);
   p.backward();
@@ -316,15 +287,6 @@ TEST(Additive, NanReachesTheContext) {
     p.forward();
     for (int64_t j = 0; j < p.E; ++j) EXPECT_TRUE(std::isnan(p.context(0, j)));
   });
-}
-
-void expect_shape_error(const std::function<void()>& call, const std::string& part) {
-  try {
-    call();
-    FAIL() << "no error, expected " << part;
-  } catch (const ShapeError& error) {
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-  }
 }
 
 TEST(Additive, ShapeErrors) {

@@ -1,7 +1,6 @@
 #include "regard/gemm/gemm.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,9 +12,12 @@
 #include <vector>
 
 #include "regard/base/error.h"
+#include "tests/support/every_target.h"
 
 namespace regard::gemm {
 namespace {
+
+using tests::on_every_target;
 
 enum class Layout { plain, transposed, padded, padded_transposed, strided };
 
@@ -42,18 +44,6 @@ struct Matrix {
   }
   MatrixView<const T> operator*() const { return view; }
 };
-
-/// Runs `test` on every SIMD target that was compiled and that this processor has.
-template <class Test>
-void on_every_target(const Test& test) {
-  ASSERT_FALSE(hwy::SupportedAndGeneratedTargets().empty());
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    test();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
 
 template <class T>
 bool same_bits(const std::vector<T>& x, const std::vector<T>& y) {

@@ -1,29 +1,20 @@
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
 
 #include <cmath>
-#include <functional>
 #include <vector>
 
 #include "regard/base/numeric_gradient.h"
 #include "regard/base/random.h"
 #include "regard/simd/rows.h"
 #include "regard/simd/scalar.h"
+#include "tests/support/every_target.h"
 
 namespace regard::simd {
 namespace {
 
+using tests::on_every_target;
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
-
-void on_every_target(const std::function<void()>& body) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(target_name());
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-}
 
 /// `n` values, that stand one behind an aligned address; the same for float and double.
 template <class T>

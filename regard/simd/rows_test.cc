@@ -6,29 +6,27 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "regard/base/random.h"
 #include "regard/simd/scalar.h"
+#include "tests/support/every_target.h"
 
 namespace regard::simd {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+using tests::on_every_target;
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 
-/// Runs `body` on every instruction set that the library and this machine have.
-void on_every_target(const std::function<void()>& body) {
+TEST(Rows, DispatchFollowsTheForcedTarget) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(target_name());
     EXPECT_STREQ(target_name(), hwy::TargetName(target));
-    body();
   }
   hwy::SetSupportedTargetsForTest(0);
 }
