@@ -113,11 +113,13 @@ class ForwardHead {
     if (scores_.data) fill(scores_.row_range(first, last), -kInfinity<R>);
     if (first == valid) return;
     const int64_t count = valid - first;
-    float l[kTile];
-    forward_tile({head_, first, count, out_, {l - first, count, 1, 1, 1}});
-    for (int64_t n = 0; n < count && log_sum_exp_.data; ++n) log_sum_exp_(first + n, 0) = l[n];
+    TileStatistics statistics;
+    forward_tile({head_, first, count, out_, statistics});
+    for (int64_t n = 0; n < count && log_sum_exp_.data; ++n) {
+      log_sum_exp_(first + n, 0) = statistics.log_sum_exp[n];
+    }
     if (weights_.data || scores_.data || column_sums) {
-      weights_tile({head_, first, count, l, weights_, scores_, column_sums});
+      weights_tile({head_, first, count, statistics, weights_, scores_, column_sums});
     }
   }
 

@@ -74,9 +74,10 @@ HWY_NOINLINE void softmax_backward(const BackwardTile<T>& t, const KeyBlock& blo
       const VF score = hn::Load(d, at);
       const VF p = exp_difference(score, hn::Load(d, t.l + lane));
       const VF ds = hn::Mul(p, hn::Mul(hn::Sub(hn::Load(d, d_at), hn::Load(d, t.delta + lane)), times));
-      hn::Store(p, d, at);
-      // By selection: dP of a key that is disallowed may be anything.
-      hn::Store(hn::IfThenZeroElse(hn::Eq(score, hn::Set(d, -kInfinity)), ds), d, d_at);
+      // By selection: where a key is disallowed, dP and l may be anything.
+      const auto disallowed = hn::Eq(score, hn::Set(d, -kInfinity));
+      hn::Store(hn::IfThenZeroElse(disallowed, p), d, at);
+      hn::Store(hn::IfThenZeroElse(disallowed, ds), d, d_at);
     });
   }
 }

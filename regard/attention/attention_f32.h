@@ -9,24 +9,29 @@
 
 namespace regard::attention {
 
-/// Queries [first, first + count) of a head, 0 < count <= kTile. out [T, E]; log_sum_exp [T, 1] or no data.
+/// The softmax of a tile's queries: p_j = factor exp(s_j - m), and the log-sum-exp. Empty rows: 0, 0, -infinity.
+struct TileStatistics {
+  alignas(64) float m[kTile], factor[kTile], log_sum_exp[kTile];
+};
+
+/// Queries [first, first + count) of a head, 0 < count <= kTile. out [T, E].
 template <class T>
 struct ForwardTile {
   const Head<T>& head;
   int64_t first, count;
   MatrixView<T> out;
-  MatrixView<float> log_sum_exp;
+  TileStatistics& statistics;  ///< out
 };
 void forward_tile(const ForwardTile<float>& tile);
 void forward_tile(const ForwardTile<BFloat16>& tile);
 
-/// Weights and scores of a tile whose log-sum-exp is known. Only what the band and blocks allow is written:
+/// Weights and scores of a tile whose statistics are known. Only what the band and blocks allow is written:
 /// the rest is the caller's. Column sums are added to.
 template <class T>
 struct WeightsTile {
   const Head<T>& head;
   int64_t first, count;
-  const float* log_sum_exp;   ///< [count]
+  const TileStatistics& statistics;
   MatrixView<float> weights;  ///< [T, S] or no data
   MatrixView<float> scores;   ///< likewise
   double* column_sums;        ///< [S] or null

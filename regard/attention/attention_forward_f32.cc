@@ -78,24 +78,27 @@ HWY_NOINLINE void softmax_block(const KeyBlock& block, int vectors, float* score
   for (; v < vectors; ++v) softmax_vectors<1>(block, v, scores, r);
 }
 
-/// The sink joins the sums; what each row of o is to be multiplied by, and the log-sum-exp.
+/// The sink joins the sums. `rescale` becomes what each row of o is to be multiplied by.
 template <class T>
-void finish(const Head<T>& head, int vectors, Running& r, float* factor, float* log_sum_exp) {
+void finish(const Head<T>& head, int vectors, const Running& r, float* rescale, TileStatistics& statistics) {
   const DF d;
   const VF nothing = hn::Set(d, -kInfinity);
   for (int64_t lane = 0; lane < vectors * kLanes; lane += kLanes) {
-    VF m = hn::Load(d, r.m + lane), l = hn::Load(d, r.l + lane), rescale = hn::Set(d, 1.f);
+    VF m = hn::Load(d, r.m + lane), l = hn::Load(d, r.l + lane), old = hn::Set(d, 1.f);
     if (head.has_sink) {
       const VF sink = hn::Set(d, head.sink), larger = hn::Max(m, sink);
       const VF base = hn::IfThenElse(hn::Eq(larger, nothing), hn::Zero(d), larger);
-      rescale = exp_difference(m, base);
-      l = hn::MulAdd(l, rescale, exp_difference(sink, base));
+      old = exp_difference(m, base);
+      l = hn::MulAdd(l, old, exp_difference(sink, base));
       m = larger;
     }
     const auto empty = hn::Eq(l, hn::Zero(d));
-    hn::Store(hn::IfThenElse(empty, hn::Zero(d), hn::Div(rescale, l)), d, factor + lane);
+    const VF factor = hn::IfThenElse(empty, hn::Zero(d), hn::Div(hn::Set(d, 1.f), l));
     const VF logarithm = hn::IfThenElse(hn::Eq(l, l), hn::Log(d, l), l);
-    hn::Store(hn::IfThenElse(empty, nothing, hn::Add(m, logarithm)), d, log_sum_exp + lane);
+    hn::Store(hn::Mul(factor, old), d, rescale + lane);
+    hn::Store(hn::IfThenElse(empty, hn::Zero(d), m), d, statistics.m + lane);
+    hn::Store(factor, d, statistics.factor + lane);
+    hn::Store(hn::IfThenElse(empty, nothing, hn::Add(m, logarithm)), d, statistics.log_sum_exp + lane);
   }
 }
 
@@ -128,12 +131,9 @@ void forward_tile_on_target(const ForwardTile<T>& call) {
     first = false;
   });
   if (first) std::fill_n(o, E * kTile, 0.f);
-  alignas(64) float factor[kTile], log_sum_exp[kTile];
-  finish(head, tile.vectors, running, factor, log_sum_exp);
-  from_tile(o, factor, call.out.row_range(tile.first, tile.first + tile.count));
-  if (call.log_sum_exp.data) {
-    for (int64_t n = 0; n < tile.count; ++n) call.log_sum_exp(tile.first + n, 0) = log_sum_exp[n];
-  }
+  alignas(64) float rescale[kTile];
+  finish(head, tile.vectors, running, rescale, call.statistics);
+  from_tile(o, rescale, call.out.row_range(tile.first, tile.first + tile.count));
 }
 
 void forward_f32(const ForwardTile<float>& tile) { forward_tile_on_target(tile); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace regard::attention::reference {
 namespace {
@@ -41,7 +42,8 @@ bool listed(const BlockSparse& blocks, int64_t i, int64_t j) {
 bool allowed(const Head<double>& head, int64_t i, int64_t j) {
   const int64_t distance = j - (i + head.band.offset);
   const bool in_band = j < head.band.keys && -head.band.left <= distance && distance <= head.band.right;
-  return in_band && (!head.blocks || listed(*head.blocks, i, j)) && (!head.mask.data || head.mask(i, j));
+  return in_band && (!head.blocks || listed(*head.blocks, i, j)) && (!head.mask.data || head.mask(i, j)) &&
+         (!head.bias.data || head.bias(i, j) != -kInfinity);
 }
 
 std::vector<double> scores(const Head<double>& head, int64_t i) {
@@ -56,14 +58,15 @@ std::vector<double> scores(const Head<double>& head, int64_t i) {
   return s;
 }
 
-double log_sum_exp(const Head<double>& head, const std::vector<double>& s) {
-  double largest = head.has_sink ? head.sink : -kInfinity;
-  for (const double x : s) largest = std::max(largest, x);
-  double sum = head.has_sink && head.sink != -kInfinity ? std::exp(head.sink - largest) : 0;
-  for (const double x : s) {
-    if (x != -kInfinity) sum += std::exp(x - largest);
-  }
-  return sum == 0 ? -kInfinity : largest + std::log(sum);
+Softmax softmax(const Head<double>& head, const std::vector<double>& s) {
+  double m = head.has_sink ? head.sink : -kInfinity;
+  for (const double x : s) m = std::max(m, x);
+  std::vector<double> p = weights(s, m);
+  double sum = head.has_sink && head.sink != -kInfinity ? std::exp(head.sink - m) : 0;
+  for (const double x : p) sum += x;
+  if (sum == 0) return {std::move(p), -kInfinity};
+  for (double& x : p) x = x == 0 ? 0 : x / sum;
+  return {std::move(p), m + std::log(sum)};
 }
 
 std::vector<double> weights(const std::vector<double>& s, double l) {
@@ -75,8 +78,7 @@ std::vector<double> weights(const std::vector<double>& s, double l) {
 void forward(const Head<double>& head, const Results& results) {
   for (int64_t i = 0; i < head.q.rows; ++i) {
     const std::vector<double> s = scores(head, i);
-    const double l = log_sum_exp(head, s);
-    const std::vector<double> p = weights(s, l);
+    const auto [p, l] = softmax(head, s);
     for (int64_t e = 0; e < head.v.columns; ++e) results.out(i, e) = 0;
     for (int64_t j = 0; j < head.k.rows; ++j) {
       const auto at = static_cast<size_t>(j);

@@ -17,10 +17,15 @@ bool allowed(const Head<double>& head, int64_t i, int64_t j);
 /// s_ij for all j: scaled, capped, biased; -infinity where not allowed, and there k_j is not read.
 std::vector<double> scores(const Head<double>& head, int64_t i);
 
-/// log(sum_j exp(s_j) + exp(sink)).
-double log_sum_exp(const Head<double>& head, const std::vector<double>& s);
+/// p_j = exp(s_j) / sum, sum = sum_j exp(s_j) + exp(sink), and l = log(sum). All are computed from s_j - m, m the
+/// largest score.
+struct Softmax {
+  std::vector<double> p;
+  double l;
+};
+Softmax softmax(const Head<double>& head, const std::vector<double>& s);
 
-/// p_j = exp(s_j - l); 0 where s_j is -infinity.
+/// The same p_j from a known l: exp(s_j - l), 0 where s_j is -infinity.
 std::vector<double> weights(const std::vector<double>& s, double l);
 
 /// Results of one head; views without data are left out.

@@ -26,49 +26,52 @@ std::string describe(const AttentionCase& c) {
          ", E " + std::to_string(c.E);
 }
 
-/// |x - expected| <= tolerance, with equal infinities.
+/// |x - expected| <= tolerance, with equal infinities and NaN where NaN is expected.
 template <class X>
 void expect_close(const std::vector<X>& x, const std::vector<double>& expected, double tolerance,
                   const char* name) {
   ASSERT_EQ(x.size(), expected.size());
   for (size_t n = 0; n < x.size(); ++n) {
     const double got = static_cast<double>(static_cast<Real<X>>(x[n]));
-    if (got == expected[n]) continue;
+    if (got == expected[n] || (std::isnan(got) && std::isnan(expected[n]))) continue;
     ASSERT_NEAR(got, expected[n], tolerance) << name << " " << n;
   }
 }
 
 void expect_forward_is_the_definition(const AttentionCase& c) {
   SCOPED_TRACE(describe(c));
-  AttentionNumbers<float> f32(c);
   AttentionNumbers<double> f64(c);
-  f32.forward(true);
   f64.forward(true);
   const double score = std::max(1.0, largest(f64.scores));
-  expect_close(f32.out, f64.out, 2e-6 * score * largest(f64.v), "out");
-  expect_close(f32.lse, f64.lse, 1e-6 * score, "log_sum_exp");
-  expect_close(f32.scores, f64.scores, 1e-6 * score, "scores");
-  expect_close(f32.weights, f64.weights, 2e-6 * score, "weights");
-  expect_close(f32.column_sums, f64.column_sums, 2e-6 * score * std::max(1.0, largest(f64.column_sums)),
-               "sums");
+  on_every_target([&] {
+    AttentionNumbers<float> f32(c);
+    f32.forward(true);
+    expect_close(f32.out, f64.out, 2e-6 * score * largest(f64.v), "out");
+    expect_close(f32.lse, f64.lse, 1e-6 * score, "log_sum_exp");
+    expect_close(f32.scores, f64.scores, 1e-6 * score, "scores");
+    expect_close(f32.weights, f64.weights, 2e-6 * score, "weights");
+    expect_close(f32.column_sums, f64.column_sums, 2e-6 * score * std::max(1.0, largest(f64.column_sums)), "sums");
+  });
 }
 
 void expect_backward_is_the_definition(const AttentionCase& c) {
   SCOPED_TRACE(describe(c));
-  AttentionNumbers<float> f32(c);
   AttentionNumbers<double> f64(c);
-  f32.forward();
-  f32.backward();
   f64.forward();
   f64.backward();
   const auto near = [](const std::vector<float>& x, const std::vector<double>& expected, const char* name) {
     expect_close(x, expected, 4e-6 * std::max(1.0, largest(expected)), name);
   };
-  near(f32.d_q, f64.d_q, "d_q");
-  near(f32.d_k, f64.d_k, "d_k");
-  near(f32.d_v, f64.d_v, "d_v");
-  if (f32.options().bias) near(f32.d_bias, f64.d_bias, "d_bias");
-  if (c.sink) near(f32.d_sink, f64.d_sink, "d_sink");
+  on_every_target([&] {
+    AttentionNumbers<float> f32(c);
+    f32.forward();
+    f32.backward();
+    near(f32.d_q, f64.d_q, "d_q");
+    near(f32.d_k, f64.d_k, "d_k");
+    near(f32.d_v, f64.d_v, "d_v");
+    if (f32.options().bias) near(f32.d_bias, f64.d_bias, "d_bias");
+    if (c.sink) near(f32.d_sink, f64.d_sink, "d_sink");
+  });
 }
 
 const std::vector<int64_t> kLengths = {0, 1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130, 257};
@@ -93,14 +96,80 @@ std::vector<AttentionCase> cases(size_t step) {
 }
 
 TEST(Attention, ForwardIsTheDefinition) {
-  on_every_target([] {
-    for (const AttentionCase& c : cases(1)) expect_forward_is_the_definition(c);
-  });
+  for (const AttentionCase& c : cases(3)) expect_forward_is_the_definition(c);
+}
+TEST(Attention, BackwardIsTheDefinition) {
+  for (const AttentionCase& c : cases(5)) expect_backward_is_the_definition(c);
+}
+TEST(SlowAttention, ForwardIsTheDefinition) {
+  for (const AttentionCase& c : cases(1)) expect_forward_is_the_definition(c);
+}
+TEST(SlowAttention, BackwardIsTheDefinition) {
+  for (const AttentionCase& c : cases(1)) expect_backward_is_the_definition(c);
 }
 
-TEST(Attention, BackwardIsTheDefinition) {
+/// Cases whose batch, lengths and heads matter.
+std::vector<AttentionCase> batches() {
+  return {
+      {.name = "grouped heads", .B = 2, .H = 6, .Hkv = 2, .T = 19, .S = 37, .D = 16, .E = 8, .causal = true},
+      {.name = "65 heads on 5", .H = 65, .Hkv = 5, .T = 3, .S = 9, .D = 4, .E = 5},
+      {.name = "key lengths", .B = 4, .H = 2, .T = 40, .S = 40, .D = 8, .E = 8, .causal = true,
+       .key_lengths = {40, 0, 17, 33}},
+      {.name = "both lengths", .B = 3, .H = 2, .T = 21, .S = 130, .D = 8, .E = 24, .causal = true,
+       .query_lengths = {21, 5, 20}, .key_lengths = {100, 130, 3}},
+      {.name = "explicit offsets", .B = 3, .H = 2, .T = 50, .S = 70, .D = 8, .E = 8, .causal = true, .window = {30, 0},
+       .alignment = Alignment::explicit_offsets, .offsets = {-20, 45, 4}, .alibi = true},
+      {.name = "ragged", .H = 4, .Hkv = 2, .T = 90, .S = 100, .D = 8, .E = 8, .causal = true,
+       .query_starts = {0, 1, 1, 66, 90}, .key_starts = {0, 3, 8, 8, 95}, .mask = true, .sink = true,
+       .bias = AttentionCase::Bias::pairs},
+      {.name = "blocks of lengths", .B = 2, .H = 2, .T = 150, .S = 150, .D = 8, .E = 8, .causal = true,
+       .key_lengths = {150, 77}, .query_block = 70, .key_block = 7, .dropout = 0.1},
+  };
+}
+TEST(Attention, BatchesAreTheDefinition) {
+  for (const AttentionCase& c : batches()) {
+    expect_forward_is_the_definition(c);
+    expect_backward_is_the_definition(c);
+  }
+}
+
+TEST(Attention, LargeScoresKeepTheBound) {
+  // Scores of 100 and more: the error may grow with them and not more.
+  for (const double magnitude : {10., 60.}) {
+    AttentionCase c{.name = "large", .T = 70, .S = 200, .D = 64, .E = 64, .magnitude = magnitude};
+    expect_forward_is_the_definition(c);
+  }
+}
+
+TEST(Attention, EveryWidth) {
+  for (const int64_t D : {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 40, 63, 65, 72, 80, 96, 112, 129, 160, 192, 257}) {
+    expect_forward_is_the_definition({.name = "width", .T = 18, .S = 35, .D = D, .E = D});
+    expect_backward_is_the_definition({.name = "width", .H = 1, .T = 18, .S = 7, .D = D, .E = 258 - D});
+  }
+}
+
+/// bf16 is what f32 gives for the same numbers, rounded once.
+TEST(Attention, BFloat16IsRoundedOnce) {
   on_every_target([] {
-    for (const AttentionCase& c : cases(2)) expect_backward_is_the_definition(c);
+    for (AttentionCase c : attention_options()) {
+      c.T = 67, c.S = 101, c.D = 24, c.E = 40;
+      SCOPED_TRACE(describe(c));
+      AttentionNumbers<BFloat16> bf16(c);
+      AttentionNumbers<float> f32(c);
+      const auto widen = [](const std::vector<BFloat16>& x) { return std::vector<float>(x.begin(), x.end()); };
+      f32.q = widen(bf16.q), f32.k = widen(bf16.k), f32.v = widen(bf16.v), f32.d_out = widen(bf16.d_out);
+      bf16.forward(true);
+      f32.forward(true);
+      EXPECT_EQ(bf16.lse, f32.lse);
+      EXPECT_EQ(bf16.weights, f32.weights);
+      for (size_t n = 0; n < f32.out.size(); ++n) ASSERT_EQ(bf16.out[n].bits, BFloat16(f32.out[n]).bits);
+      f32.out = widen(bf16.out);
+      bf16.backward();
+      f32.backward();
+      for (size_t n = 0; n < f32.d_q.size(); ++n) ASSERT_EQ(bf16.d_q[n].bits, BFloat16(f32.d_q[n]).bits);
+      for (size_t n = 0; n < f32.d_k.size(); ++n) ASSERT_EQ(bf16.d_k[n].bits, BFloat16(f32.d_k[n]).bits);
+      for (size_t n = 0; n < f32.d_v.size(); ++n) ASSERT_EQ(bf16.d_v[n].bits, BFloat16(f32.d_v[n]).bits);
+    }
   });
 }
 

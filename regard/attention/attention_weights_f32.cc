@@ -1,4 +1,4 @@
-// The weights and scores of a tile whose log-sum-exp is known, and their sums over the queries.
+// The weights and scores of a tile whose statistics are known, and their sums over the queries.
 
 #include "regard/attention/attention_f32.h"
 
@@ -28,15 +28,11 @@ void weights_tile_on_target(const WeightsTile<T>& call) {
   const DF d;
   const Head<T>& head = call.head;
   const Tile<T> tile{head, call.first, call.count};
+  const TileStatistics& statistics = call.statistics;
   Workspace& w = workspace();
   float* const q = w.q.grow(std::max<int64_t>(1, head.q.columns * kTile));
   float* const scores = w.scores.grow(kKeyBlock * kTile);
   to_tile(head.q.row_range(tile.first, tile.first + tile.count), head.scale, q);
-  alignas(
-      64) float base[kTile] = {};  // an empty row's scores are -infinity: any finite number gives weights 0
-  for (int64_t n = 0; n < tile.count; ++n) {
-    if (call.log_sum_exp[n] != -kInfinity) base[n] = call.log_sum_exp[n];
-  }
   KeyBlocks(head, tile.first, tile.count, kLanes, w.segments).for_each([&](const KeyBlock& block) {
     const int64_t begin = block.first_key(), keys = block.end_key() - begin;
     const Rows k = float_rows(head.k.row_range(begin, begin + keys), 1, w.k_rows);
@@ -45,7 +41,9 @@ void weights_tile_on_target(const WeightsTile<T>& call) {
     for (const Segment& s : block.segments) {
       for_vectors_of(s, [&](int64_t j, int64_t lane) REGARD_VECTOR_LAMBDA {
         float* const at = tile_row(scores, block, j) + lane;
-        hn::Store(exp_difference(hn::Load(d, at), hn::Load(d, base + lane)), d, at);
+        const VF score = hn::Load(d, at);
+        const VF p = hn::Mul(exp_difference(score, hn::Load(d, statistics.m + lane)), hn::Load(d, statistics.factor + lane));
+        hn::Store(hn::IfThenZeroElse(hn::Eq(score, hn::Set(d, -kInfinity)), p), d, at);
       });
       for (int64_t j = s.begin; j < s.end && call.column_sums; ++j) {
         const float* const row = tile_row(scores, block, j);

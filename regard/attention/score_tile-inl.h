@@ -178,7 +178,9 @@ void score_block(const Tile<T>& tile, const KeyBlock& block, const float* q, Row
       const float* const bias = segment_tile(tile, head.bias, s, w.bias);
       for_vectors_of(s, [&](int64_t j, int64_t at) REGARD_VECTOR_LAMBDA {
         float* const score = tile_row(scores, block, j) + at;
-        hn::Store(hn::Add(hn::Load(d, score), hn::Load(d, bias + (j - s.begin) * kTile + at)), d, score);
+        const VF more = hn::Load(d, bias + (j - s.begin) * kTile + at), nothing = hn::Set(d, -kInfinity);
+        const VF sum = hn::Add(hn::Load(d, score), more);
+        hn::Store(hn::IfThenElse(hn::Eq(more, nothing), nothing, sum), d, score);
       });
     }
     if (head.slope != 0) add_alibi(tile, block, s, scores);
