@@ -1,5 +1,6 @@
-// Exact attention beside the peak of matrix products: GFLOP/s and share of the best of 512 x 512 x 512 products (ours
-// and oneDNN's, one thread) taken in the same run, between the cases. Causal counts the triangle's operations.
+// Exact attention beside the peak of matrix products: GFLOP/s and share of the best of 512 x 512 x 512
+// products (ours and oneDNN's, one thread) taken in the same run, between the cases. Causal counts the
+// triangle's operations.
 //
 //   attention_bench [--seconds S] [--threads N] [--json] [--only TEXT] [--heads N]
 
@@ -36,22 +37,14 @@ struct Case {
 };
 
 constexpr Case kCases[] = {
-    {"forward", 1, 8, 1024, 64},
-    {"forward", 1, 8, 4096, 64},
-    {"forward", 1, 8, 1024, 128},
-    {"forward", 1, 8, 1024, 32},
-    {"forward", 1, 8, 1024, 64, true},
-    {"forward", 1, 8, 4096, 64, true},
-    {"forward", 8, 8, 128, 64},
-    {"forward", 8, 8, 128, 64, true},
-    {"forward", 32, 8, 32, 32},
-    {"backward", 1, 8, 1024, 64},
-    {"backward", 1, 8, 1024, 64, true},
-    {"backward", 1, 8, 1024, 128},
-    {"backward", 8, 8, 128, 64},
-    {"forward", 1, 8, 1024, 64, false, -1, true},
-    {"forward", 1, 1, 16384, 64, true},
-    {"forward", 1, 1, 16384, 64, true, 256},
+    {"forward", 1, 8, 1024, 64},        {"forward", 1, 8, 4096, 64},
+    {"forward", 1, 8, 1024, 128},       {"forward", 1, 8, 1024, 32},
+    {"forward", 1, 8, 1024, 64, true},  {"forward", 1, 8, 4096, 64, true},
+    {"forward", 8, 8, 128, 64},         {"forward", 8, 8, 128, 64, true},
+    {"forward", 32, 8, 32, 32},         {"backward", 1, 8, 1024, 64},
+    {"backward", 1, 8, 1024, 64, true}, {"backward", 1, 8, 1024, 128},
+    {"backward", 8, 8, 128, 64},        {"forward", 1, 8, 1024, 64, false, -1, true},
+    {"forward", 1, 1, 16384, 64, true}, {"forward", 1, 1, 16384, 64, true, 256},
 };
 
 template <class T>
@@ -118,14 +111,15 @@ double measure(const Case& c, double time, ThreadPool* pool) {
   const bool backward = std::strcmp(c.op, "backward") == 0;
   const auto forward_run = [&] {
     attention::attention_forward(view(q), view(k), view(v),
-                                 {.out = view(out), .log_sum_exp = backward ? rows : decltype(rows){}}, options, pool);
+                                 {.out = view(out), .log_sum_exp = backward ? rows : decltype(rows){}},
+                                 options, pool);
   };
   forward_run();
   if (!backward) return best(time, forward_run);
   return best(time, [&] {
-    attention::attention_backward(view(q), view(k), view(v), view(out), rows,
-                                  {.d_out = view(d_out), .d_q = view(d_q), .d_k = view(d_k), .d_v = view(d_v)}, options,
-                                  pool);
+    attention::attention_backward(
+        view(q), view(k), view(v), view(out), rows,
+        {.d_out = view(d_out), .d_q = view(d_q), .d_k = view(d_k), .d_v = view(d_v)}, options, pool);
   });
 }
 
@@ -140,23 +134,27 @@ void report(const Case& c, double time, int threads, bool json) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   if (json) {
-    std::printf("{\"op\": \"%s\", \"b\": %d, \"h\": %d, \"lq\": %d, \"lk\": %d, \"d\": %d, \"causal\": %s, \"window\": %d, "
-                "\"dtype\": \"%s\", \"threads\": %d, \"ms\": %.6g, \"gflops\": %.5g, \"gemm\": %.5g, \"share\": %.4f}\n",
-                c.op, static_cast<int>(c.B), static_cast<int>(c.H), static_cast<int>(c.T), static_cast<int>(c.T),
-                static_cast<int>(c.D), c.causal ? "true" : "false", static_cast<int>(c.window), c.bf16 ? "bf16" : "f32",
-                threads, t * 1e3, speed, peak, speed / peak / threads);
+    std::printf(
+        "{\"op\": \"%s\", \"b\": %d, \"h\": %d, \"lq\": %d, \"lk\": %d, \"d\": %d, \"causal\": %s, "
+        "\"window\": %d, "
+        "\"dtype\": \"%s\", \"threads\": %d, \"ms\": %.6g, \"gflops\": %.5g, \"gemm\": %.5g, \"share\": "
+        "%.4f}\n",
+        c.op, static_cast<int>(c.B), static_cast<int>(c.H), static_cast<int>(c.T), static_cast<int>(c.T),
+        static_cast<int>(c.D), c.causal ? "true" : "false", static_cast<int>(c.window),
+        c.bf16 ? "bf16" : "f32", threads, t * 1e3, speed, peak, speed / peak / threads);
   } else {
-    std::printf("%-8s %2d,%d,%5d,%3d %-6s %6d %4s %9.3f %8.1f %8.1f %6.3f %7.1f\n", c.op, static_cast<int>(c.B),
-                static_cast<int>(c.H), static_cast<int>(c.T), static_cast<int>(c.D), c.causal ? "causal" : "",
-                static_cast<int>(c.window), c.bf16 ? "bf16" : "f32", t * 1e3, speed, peak, speed / peak / threads,
-                static_cast<double>(usage.ru_maxrss) / 1024);
+    std::printf("%-8s %2d,%d,%5d,%3d %-6s %6d %4s %9.3f %8.1f %8.1f %6.3f %7.1f\n", c.op,
+                static_cast<int>(c.B), static_cast<int>(c.H), static_cast<int>(c.T), static_cast<int>(c.D),
+                c.causal ? "causal" : "", static_cast<int>(c.window), c.bf16 ? "bf16" : "f32", t * 1e3, speed,
+                peak, speed / peak / threads, static_cast<double>(usage.ru_maxrss) / 1024);
   }
   std::fflush(stdout);
 }
 
 std::string name(const Case& c) {
-  return std::string(c.op) + " " + std::to_string(c.B) + "," + std::to_string(c.H) + "," + std::to_string(c.T) + "," +
-         std::to_string(c.D) + (c.causal ? " causal" : "") + (c.window >= 0 ? " window" : "") + (c.bf16 ? " bf16" : "");
+  return std::string(c.op) + " " + std::to_string(c.B) + "," + std::to_string(c.H) + "," +
+         std::to_string(c.T) + "," + std::to_string(c.D) + (c.causal ? " causal" : "") +
+         (c.window >= 0 ? " window" : "") + (c.bf16 ? " bf16" : "");
 }
 
 }  // namespace
@@ -178,8 +176,8 @@ int main(int argc, char** argv) {
     if (option == "--only") only = argv[++n];
   }
   if (!json) {
-    std::printf("%-8s %-14s %-6s %6s %4s %9s %8s %8s %6s %7s\n", "", "B,H,T,D", "", "window", "", "ms", "GFLOP/s",
-                "gemm", "share", "MB");
+    std::printf("%-8s %-14s %-6s %6s %4s %9s %8s %8s %6s %7s\n", "", "B,H,T,D", "", "window", "", "ms",
+                "GFLOP/s", "gemm", "share", "MB");
   }
   for (Case c : kCases) {
     if (name(c).find(only) == std::string::npos) continue;

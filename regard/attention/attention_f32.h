@@ -9,7 +9,8 @@
 
 namespace regard::attention {
 
-/// The softmax of a tile's queries: p_j = factor exp(s_j - m), and the log-sum-exp. Empty rows: 0, 0, -infinity.
+/// The softmax of a tile's queries: p_j = factor exp(s_j - m), and the log-sum-exp. Empty rows: 0, 0,
+/// -infinity.
 struct TileStatistics {
   alignas(64) float m[kTile], factor[kTile], log_sum_exp[kTile];
 };

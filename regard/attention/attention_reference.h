@@ -17,8 +17,8 @@ bool allowed(const Head<double>& head, int64_t i, int64_t j);
 /// s_ij for all j: scaled, capped, biased; -infinity where not allowed, and there k_j is not read.
 std::vector<double> scores(const Head<double>& head, int64_t i);
 
-/// p_j = exp(s_j) / sum, sum = sum_j exp(s_j) + exp(sink), and l = log(sum). All are computed from s_j - m, m the
-/// largest score.
+/// p_j = exp(s_j) / sum, sum = sum_j exp(s_j) + exp(sink), and l = log(sum). All are computed from s_j - m, m
+/// the largest score.
 struct Softmax {
   std::vector<double> p;
   double l;

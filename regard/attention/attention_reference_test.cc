@@ -1,4 +1,5 @@
-// The definition itself: by hand, and its gradients by numeric differentiation. The f64 path of attention.h is it.
+// The definition itself: by hand, and its gradients by numeric differentiation. The f64 path of attention.h
+// is it.
 
 #include "regard/attention/attention_reference.h"
 
@@ -77,10 +78,26 @@ TEST(AttentionReference, Gradients) {
     c.key_block = std::min<int64_t>(c.key_block, 2);
     check_gradients(c);
   }
-  check_gradients({.name = "ragged, grouped", .H = 4, .Hkv = 2, .T = 7, .S = 6, .D = 2, .E = 3, .causal = true,
-                   .query_starts = {0, 2, 2, 7}, .key_starts = {0, 1, 4, 6}, .sink = true});
-  check_gradients({.name = "lengths, bias of keys", .B = 2, .T = 5, .S = 6, .D = 2, .E = 3, .query_lengths = {5, 2},
-                   .key_lengths = {4, 0}, .bias = AttentionCase::Bias::keys});
+  check_gradients({.name = "ragged, grouped",
+                   .H = 4,
+                   .Hkv = 2,
+                   .T = 7,
+                   .S = 6,
+                   .D = 2,
+                   .E = 3,
+                   .causal = true,
+                   .query_starts = {0, 2, 2, 7},
+                   .key_starts = {0, 1, 4, 6},
+                   .sink = true});
+  check_gradients({.name = "lengths, bias of keys",
+                   .B = 2,
+                   .T = 5,
+                   .S = 6,
+                   .D = 2,
+                   .E = 3,
+                   .query_lengths = {5, 2},
+                   .key_lengths = {4, 0},
+                   .bias = AttentionCase::Bias::keys});
 }
 
 TEST(AttentionReference, KeysWithoutMasksHaveNoGradientOfASharedBias) {

@@ -1,5 +1,5 @@
-// What users rely on, one test for each kind of input that has broken an attention elsewhere. All on every path: f32 on
-// every instruction set, and f64.
+// What users rely on, one test for each kind of input that has broken an attention elsewhere. All on every
+// path: f32 on every instruction set, and f64.
 
 #include <gtest/gtest.h>
 
@@ -83,7 +83,14 @@ TEST(AttentionSemantics, BackwardIsThatWithoutTheEmptyRow) {
     using T = decltype(zero);
     // Keys 0 and 1 are valid, a band mask {0} {0,1} {1,2} {2,3}: row 3 is empty.
     const auto gradients = [](int64_t rows) {
-      Attended<T> x({.H = 1, .T = rows, .S = 4, .D = 5, .E = 3, .query_lengths = {rows}, .key_lengths = {2}, .mask = true});
+      Attended<T> x({.H = 1,
+                     .T = rows,
+                     .S = 4,
+                     .D = 5,
+                     .E = 3,
+                     .query_lengths = {rows},
+                     .key_lengths = {2},
+                     .mask = true});
       for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < 4; ++j) x.mask[static_cast<size_t>(i * 4 + j)] = j == i || j == i - 1;
       }
@@ -153,7 +160,8 @@ TEST(AttentionSemantics, ALargeFiniteMaskDoesNotDisable) {
     std::fill_n(x.bias.begin(), 4, T(-3.4028e38));
     x.forward();
     x.backward();
-    for (size_t e = 0; e < 2; ++e) EXPECT_NEAR(x.out[e], (x.v[e] + x.v[2 + e] + x.v[4 + e] + x.v[6 + e]) / 4, 1e-6);
+    for (size_t e = 0; e < 2; ++e)
+      EXPECT_NEAR(x.out[e], (x.v[e] + x.v[2 + e] + x.v[4 + e] + x.v[6 + e]) / 4, 1e-6);
     EXPECT_TRUE(all_are_finite(x.d_q) && all_are_finite(x.d_k));
   });
 }
@@ -188,7 +196,8 @@ TEST(AttentionSemantics, AddingAConstantToARowChangesItsLogSumExpAlone) {
 TEST(AttentionSemantics, CausalWithANegativeOffset) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
-    Attended<T> x({.H = 1, .T = 4, .S = 4, .D = 3, .E = 2, .causal = true, .query_lengths = {4}, .key_lengths = {2}});
+    Attended<T> x(
+        {.H = 1, .T = 4, .S = 4, .D = 3, .E = 2, .causal = true, .query_lengths = {4}, .key_lengths = {2}});
     x.forward();
     for (size_t n = 0; n < 4; ++n) EXPECT_EQ(x.out[n], 0);
     EXPECT_EQ(x.lse[1], -kInf<T>);
@@ -210,7 +219,8 @@ TEST(AttentionSemantics, BooleanMaskSelects) {
   });
 }
 
-/// What a query may not attend to does not reach it, whatever it is: by mask, bias, diagonal and window, both ways.
+/// What a query may not attend to does not reach it, whatever it is: by mask, bias, diagonal and window, both
+/// ways.
 TEST(AttentionSemantics, DisallowedNumbersDoNotLeak) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -219,7 +229,14 @@ TEST(AttentionSemantics, DisallowedNumbersDoNotLeak) {
                {.name = "causal", .H = 1, .T = 70, .S = 70, .D = 5, .E = 6, .causal = true},
                {.name = "window", .H = 1, .T = 70, .S = 70, .D = 5, .E = 6, .window = {10, 4}},
                {.name = "mask", .H = 1, .T = 70, .S = 70, .D = 16, .E = 16, .mask = true},
-               {.name = "bias", .H = 1, .T = 70, .S = 70, .D = 5, .E = 16, .bias = AttentionCase::Bias::pairs, .minus_infinity = 0.4}}) {
+               {.name = "bias",
+               .H = 1,
+               .T = 70,
+               .S = 70,
+               .D = 5,
+               .E = 16,
+               .bias = AttentionCase::Bias::pairs,
+               .minus_infinity = 0.4}}) {
         SCOPED_TRACE(c.name);
         Attended<T> clean(c), x(c);
         clean.forward();
@@ -239,7 +256,8 @@ TEST(AttentionSemantics, DisallowedNumbersDoNotLeak) {
               ASSERT_EQ(o, clean.row(clean.out, i, c.E)[e]) << i;
             }
           }
-          for (int64_t n = 0; n < c.D && !sees; ++n) ASSERT_EQ(x.row(x.d_q, i, c.D)[n], clean.row(clean.d_q, i, c.D)[n]) << i;
+          for (int64_t n = 0; n < c.D && !sees; ++n)
+            ASSERT_EQ(x.row(x.d_q, i, c.D)[n], clean.row(clean.d_q, i, c.D)[n]) << i;
         }
         // A poisoned query reaches the gradients of the keys that it sees, and no others.
         Attended<T> y(c);
@@ -249,8 +267,10 @@ TEST(AttentionSemantics, DisallowedNumbersDoNotLeak) {
         y.backward();
         for (int64_t j = 0; j < c.S; ++j) {
           if (clean.weights[static_cast<size_t>(key * c.S + j)] > 0) continue;
-          for (int64_t n = 0; n < c.D; ++n) ASSERT_EQ(y.row(y.d_k, j, c.D)[n], clean.row(clean.d_k, j, c.D)[n]) << j;
-          for (int64_t e = 0; e < c.E; ++e) ASSERT_EQ(y.row(y.d_v, j, c.E)[e], clean.row(clean.d_v, j, c.E)[e]) << j;
+          for (int64_t n = 0; n < c.D; ++n)
+            ASSERT_EQ(y.row(y.d_k, j, c.D)[n], clean.row(clean.d_k, j, c.D)[n]) << j;
+          for (int64_t e = 0; e < c.E; ++e)
+            ASSERT_EQ(y.row(y.d_v, j, c.E)[e], clean.row(clean.d_v, j, c.E)[e]) << j;
         }
       }
     }
@@ -260,7 +280,8 @@ TEST(AttentionSemantics, DisallowedNumbersDoNotLeak) {
 TEST(AttentionSemantics, SoftcapBeforeMaskAndWithoutOverflow) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
-    Attended<T> x({.H = 1, .T = 4, .S = 6, .D = 3, .E = 2, .softcap = 0.5, .bias = AttentionCase::Bias::keys});
+    Attended<T> x(
+        {.H = 1, .T = 4, .S = 6, .D = 3, .E = 2, .softcap = 0.5, .bias = AttentionCase::Bias::keys});
     x.bias = {0, 0, 0, 0, -kInf<T>, -kInf<T>};
     std::fill(x.v.begin() + 8, x.v.end(), T{1e30f});
     x.forward();
@@ -285,7 +306,8 @@ std::vector<std::string> pattern(AttentionCase c) {
   std::vector<std::string> rows;
   for (int64_t i = 0; i < c.T; ++i) {
     rows.emplace_back();
-    for (int64_t j = 0; j < c.S; ++j) rows.back() += x.weights[static_cast<size_t>(i * c.S + j)] > 0 ? '1' : '0';
+    for (int64_t j = 0; j < c.S; ++j)
+      rows.back() += x.weights[static_cast<size_t>(i * c.S + j)] > 0 ? '1' : '0';
   }
   return rows;
 }
@@ -296,12 +318,15 @@ TEST(AttentionSemantics, CausalAlignment) {
     using T = decltype(zero);
     EXPECT_EQ(pattern<T>({.T = 2, .S = 5, .causal = true}), (Pattern{"11110", "11111"}));
     EXPECT_EQ(pattern<T>({.T = 5, .S = 2, .causal = true}), (Pattern{"00", "00", "00", "10", "11"}));
-    EXPECT_EQ(pattern<T>({.T = 1, .S = 8, .causal = true, .alignment = Alignment::top_left}), (Pattern{"10000000"}));
-    EXPECT_EQ(pattern<T>({.T = 2, .S = 4, .causal = true, .alignment = Alignment::explicit_offsets, .offsets = {1}}),
+    EXPECT_EQ(pattern<T>({.T = 1, .S = 8, .causal = true, .alignment = Alignment::top_left}),
+              (Pattern{"10000000"}));
+    EXPECT_EQ(pattern<T>(
+                  {.T = 2, .S = 4, .causal = true, .alignment = Alignment::explicit_offsets, .offsets = {1}}),
               (Pattern{"1100", "1110"}));
     EXPECT_EQ(pattern<T>({.T = 4, .S = 4, .causal = true, .key_lengths = {3}}),  // both lengths are 3
               (Pattern{"1000", "1100", "1110", "0000"}));
-    EXPECT_EQ(pattern<T>({.T = 3, .S = 4, .causal = true, .key_lengths = {3}}), (Pattern{"1000", "1100", "1110"}));
+    EXPECT_EQ(pattern<T>({.T = 3, .S = 4, .causal = true, .key_lengths = {3}}),
+              (Pattern{"1000", "1100", "1110"}));
     EXPECT_EQ(pattern<T>({.T = 4, .S = 6, .query_block = 2, .key_block = 4}).size(), 4u);
   });
 }
@@ -335,16 +360,19 @@ TEST(AttentionSemantics, WindowIsInclusive) {
 TEST(AttentionSemantics, GroupedHeads) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
-    for (const auto& [Hq, Hkv] : std::vector<std::pair<int64_t, int64_t>>{{4, 2}, {6, 2}, {28, 4}, {9, 3}, {65, 5}}) {
+    for (const auto& [Hq, Hkv] :
+         std::vector<std::pair<int64_t, int64_t>>{{4, 2}, {6, 2}, {28, 4}, {9, 3}, {65, 5}}) {
       Attended<T> x({.H = Hq, .Hkv = Hkv, .T = 2, .S = 3, .D = 1, .E = 1});
       for (int64_t h = 0; h < Hkv; ++h) std::fill_n(x.v.begin() + h * 3, 3, static_cast<T>(h));
       std::fill(x.d_out.begin(), x.d_out.end(), T{1});
       x.forward();
       x.backward();
-      for (int64_t h = 0; h < Hq; ++h) EXPECT_NEAR(x.out[static_cast<size_t>(h * 2)], static_cast<double>(h / (Hq / Hkv)), 1e-5);
+      for (int64_t h = 0; h < Hq; ++h)
+        EXPECT_NEAR(x.out[static_cast<size_t>(h * 2)], static_cast<double>(h / (Hq / Hkv)), 1e-5);
       // The weights of 2 rows of each head of the group sum to 1.
       for (size_t h = 0; h < static_cast<size_t>(Hkv); ++h) {
-        EXPECT_NEAR(x.d_v[h * 3] + x.d_v[h * 3 + 1] + x.d_v[h * 3 + 2], 2. * static_cast<double>(Hq / Hkv), 1e-4);
+        EXPECT_NEAR(x.d_v[h * 3] + x.d_v[h * 3 + 1] + x.d_v[h * 3 + 2], 2. * static_cast<double>(Hq / Hkv),
+                    1e-4);
       }
     }
   });
@@ -390,12 +418,13 @@ TEST(AttentionSemantics, SinkTakesWeight) {
 TEST(AttentionSemantics, ZeroLengths) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
-    for (const AttentionCase& c : std::vector<AttentionCase>{{.B = 0, .H = 0, .Hkv = 0, .T = 2, .S = 2, .D = 0, .E = 0},
-                                                             {.B = 0, .T = 2, .S = 2},
-                                                             {.T = 0, .S = 4},
-                                                             {.T = 3, .S = 0},
-                                                             {.T = 3, .S = 4, .D = 0},
-                                                             {.T = 3, .S = 4, .E = 0}}) {
+    for (const AttentionCase& c :
+         std::vector<AttentionCase>{{.B = 0, .H = 0, .Hkv = 0, .T = 2, .S = 2, .D = 0, .E = 0},
+                                    {.B = 0, .T = 2, .S = 2},
+                                    {.T = 0, .S = 4},
+                                    {.T = 3, .S = 0},
+                                    {.T = 3, .S = 4, .D = 0},
+                                    {.T = 3, .S = 4, .E = 0}}) {
       Attended<T> x(c);
       x.forward();
       x.backward();
@@ -406,7 +435,14 @@ TEST(AttentionSemantics, ZeroLengths) {
       if (c.D == 0) expect_all(x.scores, 0);
       EXPECT_TRUE(all_are_finite(x.out));
     }
-    Attended<T> ragged({.H = 9, .Hkv = 3, .T = 2, .S = 8, .D = 64, .E = 64, .query_starts = {0, 1, 1, 2}, .key_starts = {0, 3, 3, 8}});
+    Attended<T> ragged({.H = 9,
+                        .Hkv = 3,
+                        .T = 2,
+                        .S = 8,
+                        .D = 64,
+                        .E = 64,
+                        .query_starts = {0, 1, 1, 2},
+                        .key_starts = {0, 3, 3, 8}});
     ragged.forward(false);
     EXPECT_TRUE(all_are_finite(ragged.out));
   });
@@ -444,13 +480,15 @@ TEST(AttentionSemantics, BlockPlusOneWithMaskAndBias) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
     const int64_t S = std::is_same_v<T, float> ? 1025 : 97;
-    Attended<T> x({.H = 1, .T = S, .S = S, .D = 4, .E = 4, .causal = true, .bias = AttentionCase::Bias::pairs});
+    Attended<T> x(
+        {.H = 1, .T = S, .S = S, .D = 4, .E = 4, .causal = true, .bias = AttentionCase::Bias::pairs});
     for (int64_t i = 0; i < S; ++i) {
       for (int64_t j = 0; j < S; ++j) x.bias[static_cast<size_t>(i * S + j)] = static_cast<T>(i - j);
     }
     x.forward(false);
     x.backward();
-    EXPECT_TRUE(all_are_finite(x.out) && all_are_finite(x.d_q) && all_are_finite(x.d_k) && all_are_finite(x.d_v));
+    EXPECT_TRUE(all_are_finite(x.out) && all_are_finite(x.d_q) && all_are_finite(x.d_k) &&
+                all_are_finite(x.d_v));
     EXPECT_TRUE(all_are_finite(x.d_bias));
   });
 }

@@ -50,7 +50,8 @@ void expect_forward_is_the_definition(const AttentionCase& c) {
     expect_close(f32.lse, f64.lse, 1e-6 * score, "log_sum_exp");
     expect_close(f32.scores, f64.scores, 1e-6 * score, "scores");
     expect_close(f32.weights, f64.weights, 2e-6 * score, "weights");
-    expect_close(f32.column_sums, f64.column_sums, 2e-6 * score * std::max(1.0, largest(f64.column_sums)), "sums");
+    expect_close(f32.column_sums, f64.column_sums, 2e-6 * score * std::max(1.0, largest(f64.column_sums)),
+                 "sums");
   });
 }
 
@@ -113,17 +114,62 @@ std::vector<AttentionCase> batches() {
   return {
       {.name = "grouped heads", .B = 2, .H = 6, .Hkv = 2, .T = 19, .S = 37, .D = 16, .E = 8, .causal = true},
       {.name = "65 heads on 5", .H = 65, .Hkv = 5, .T = 3, .S = 9, .D = 4, .E = 5},
-      {.name = "key lengths", .B = 4, .H = 2, .T = 40, .S = 40, .D = 8, .E = 8, .causal = true,
+      {.name = "key lengths",
+       .B = 4,
+       .H = 2,
+       .T = 40,
+       .S = 40,
+       .D = 8,
+       .E = 8,
+       .causal = true,
        .key_lengths = {40, 0, 17, 33}},
-      {.name = "both lengths", .B = 3, .H = 2, .T = 21, .S = 130, .D = 8, .E = 24, .causal = true,
-       .query_lengths = {21, 5, 20}, .key_lengths = {100, 130, 3}},
-      {.name = "explicit offsets", .B = 3, .H = 2, .T = 50, .S = 70, .D = 8, .E = 8, .causal = true, .window = {30, 0},
-       .alignment = Alignment::explicit_offsets, .offsets = {-20, 45, 4}, .alibi = true},
-      {.name = "ragged", .H = 4, .Hkv = 2, .T = 90, .S = 100, .D = 8, .E = 8, .causal = true,
-       .query_starts = {0, 1, 1, 66, 90}, .key_starts = {0, 3, 8, 8, 95}, .mask = true, .sink = true,
+      {.name = "both lengths",
+       .B = 3,
+       .H = 2,
+       .T = 21,
+       .S = 130,
+       .D = 8,
+       .E = 24,
+       .causal = true,
+       .query_lengths = {21, 5, 20},
+       .key_lengths = {100, 130, 3}},
+      {.name = "explicit offsets",
+       .B = 3,
+       .H = 2,
+       .T = 50,
+       .S = 70,
+       .D = 8,
+       .E = 8,
+       .causal = true,
+       .window = {30, 0},
+       .alignment = Alignment::explicit_offsets,
+       .offsets = {-20, 45, 4},
+       .alibi = true},
+      {.name = "ragged",
+       .H = 4,
+       .Hkv = 2,
+       .T = 90,
+       .S = 100,
+       .D = 8,
+       .E = 8,
+       .causal = true,
+       .query_starts = {0, 1, 1, 66, 90},
+       .key_starts = {0, 3, 8, 8, 95},
+       .mask = true,
+       .sink = true,
        .bias = AttentionCase::Bias::pairs},
-      {.name = "blocks of lengths", .B = 2, .H = 2, .T = 150, .S = 150, .D = 8, .E = 8, .causal = true,
-       .key_lengths = {150, 77}, .query_block = 70, .key_block = 7, .dropout = 0.1},
+      {.name = "blocks of lengths",
+       .B = 2,
+       .H = 2,
+       .T = 150,
+       .S = 150,
+       .D = 8,
+       .E = 8,
+       .causal = true,
+       .key_lengths = {150, 77},
+       .query_block = 70,
+       .key_block = 7,
+       .dropout = 0.1},
   };
 }
 TEST(Attention, BatchesAreTheDefinition) {
@@ -142,7 +188,8 @@ TEST(Attention, LargeScoresKeepTheBound) {
 }
 
 TEST(Attention, EveryWidth) {
-  for (const int64_t D : {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 40, 63, 65, 72, 80, 96, 112, 129, 160, 192, 257}) {
+  for (const int64_t D :
+       {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 40, 63, 65, 72, 80, 96, 112, 129, 160, 192, 257}) {
     expect_forward_is_the_definition({.name = "width", .T = 18, .S = 35, .D = D, .E = D});
     expect_backward_is_the_definition({.name = "width", .H = 1, .T = 18, .S = 7, .D = D, .E = 258 - D});
   }
@@ -156,7 +203,9 @@ TEST(Attention, BFloat16IsRoundedOnce) {
       SCOPED_TRACE(describe(c));
       AttentionNumbers<BFloat16> bf16(c);
       AttentionNumbers<float> f32(c);
-      const auto widen = [](const std::vector<BFloat16>& x) { return std::vector<float>(x.begin(), x.end()); };
+      const auto widen = [](const std::vector<BFloat16>& x) {
+        return std::vector<float>(x.begin(), x.end());
+      };
       f32.q = widen(bf16.q), f32.k = widen(bf16.k), f32.v = widen(bf16.v), f32.d_out = widen(bf16.d_out);
       bf16.forward(true);
       f32.forward(true);

@@ -42,7 +42,8 @@ void weights_tile_on_target(const WeightsTile<T>& call) {
       for_vectors_of(s, [&](int64_t j, int64_t lane) REGARD_VECTOR_LAMBDA {
         float* const at = tile_row(scores, block, j) + lane;
         const VF score = hn::Load(d, at);
-        const VF p = hn::Mul(exp_difference(score, hn::Load(d, statistics.m + lane)), hn::Load(d, statistics.factor + lane));
+        const VF p = hn::Mul(exp_difference(score, hn::Load(d, statistics.m + lane)),
+                             hn::Load(d, statistics.factor + lane));
         hn::Store(hn::IfThenZeroElse(hn::Eq(score, hn::Set(d, -kInfinity)), p), d, at);
       });
       for (int64_t j = s.begin; j < s.end && call.column_sums; ++j) {
