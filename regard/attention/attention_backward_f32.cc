@@ -169,13 +169,13 @@ void multiply_gradients(const BackwardTile<T>& t, const KeyBlock& block, Rows k,
   const int64_t D = t.call.head.q.columns, E = t.call.head.v.columns;
   const int64_t keys = block.end_key() - block.first_key(), queries = t.tile.count;
   if (!saved) {
-    weighted_rows(t.tile, block, k, D, ds, nullptr, first, w.partial_d_q, w.d_q.data());
+    weighted_rows(t.tile, block, k, D, ds, nullptr, first, w.d_q.data());
     add_to_keys(t, block, p, t.d_o_rows, E, t.call.d_v);
     add_to_keys(t, block, ds, t.q_rows, D, t.call.d_k);
     return;
   }
   const Rows finite_k = finite_copy(k, keys, D, w.finite_rows);
-  weighted_rows(t.tile, block, finite_k, D, ds, nullptr, first, w.partial_d_q, w.d_q.data());
+  weighted_rows(t.tile, block, finite_k, D, ds, nullptr, first, w.d_q.data());
   add_infinite(block, k, D, ds, saved, w.d_q.data());
   const Rows finite_d_o = finite_copy(t.d_o_rows, queries, E, w.finite_rows);
   add_to_keys(t, block, p, finite_d_o, E, t.call.d_v);
@@ -214,6 +214,7 @@ void backward_block(const BackwardTile<T>& t, const KeyBlock& block, bool first,
   softmax_backward(t, block, plain ? head.scale : 1.f, scores, d_scores);
   if (!plain) options_backward(t, block, cap_slope, d_scores);
   if (head.dropout.active()) apply_dropout(t.tile, block, scores);
+  clear_gaps(t.tile, block, d_scores);
   multiply_gradients(t, block, k, scores, d_scores, guarded ? w.saved.data() : nullptr, first, w);
 }
 

@@ -22,7 +22,8 @@ struct Running {
   alignas(64) float alpha[kTile];  ///< what the last block multiplied l and o by
 };
 
-/// m, alpha and the weights exp(s - m) of kVectors vectors from `vector` on, in place; l includes them.
+/// m, alpha and the weights exp(s - m) of kVectors vectors from `vector` on, in place; l includes them. All
+/// of these vectors have the same keys.
 template <int kVectors>
 HWY_INLINE void softmax_vectors(const KeyBlock& block, int vector, float* scores, Running& r) {
   const DF d;
@@ -34,7 +35,7 @@ HWY_INLINE void softmax_vectors(const KeyBlock& block, int vector, float* scores
     sum[v] = hn::Zero(d);
   }
   for (const Segment& s : block.segments) {
-    if (vector < s.first || vector + kVectors > s.last) continue;
+    if (vector < s.first || vector >= s.last) continue;
     const float* at = tile_row(scores, block, s.begin) + lane;
     for (int64_t n = s.end - s.begin; n > 0; --n, at += kTile) {
       REGARD_UNROLL
@@ -51,7 +52,7 @@ HWY_INLINE void softmax_vectors(const KeyBlock& block, int vector, float* scores
     hn::Store(m[v], d, r.m + lane + v * kLanes);
   }
   for (const Segment& s : block.segments) {
-    if (vector < s.first || vector + kVectors > s.last) continue;
+    if (vector < s.first || vector >= s.last) continue;
     float* at = tile_row(scores, block, s.begin) + lane;
     for (int64_t n = s.end - s.begin; n > 0; --n, at += kTile) {
       REGARD_UNROLL
@@ -71,11 +72,17 @@ HWY_INLINE void softmax_vectors(const KeyBlock& block, int vector, float* scores
 
 /// The same for all vectors of the tile.
 HWY_NOINLINE void softmax_block(const KeyBlock& block, int vectors, float* scores, Running& r) {
-  int v = 0;
-  if (block.whole(vectors)) {
-    for (; v + kMostVectors <= vectors; v += kMostVectors) softmax_vectors<kMostVectors>(block, v, scores, r);
-  }
-  for (; v < vectors; ++v) softmax_vectors<1>(block, v, scores, r);
+  block.for_each_group(vectors, [&](int first, int last, KeyRange) {
+    for (int v = first; v < last; v += kMostVectors) {
+      const int now = std::min(kMostVectors, last - v);
+      if (now == 1) softmax_vectors<1>(block, v, scores, r);
+      if (now == 2) softmax_vectors<2>(block, v, scores, r);
+      if constexpr (kMostVectors > 2) {
+        if (now == 3) softmax_vectors<3>(block, v, scores, r);
+        if (now == 4) softmax_vectors<4>(block, v, scores, r);
+      }
+    }
+  });
 }
 
 /// The sink joins the sums. `rescale` becomes what each row of o is to be multiplied by.
@@ -126,7 +133,8 @@ void forward_tile_on_target(const ForwardTile<T>& call) {
     if (guarded) std::copy_n(scores, kKeyBlock * kTile, w.saved.grow(kKeyBlock * kTile));
     softmax_block(block, tile.vectors, scores, running);
     if (head.dropout.active()) apply_dropout(tile, block, scores);
-    weighted_rows(tile, block, finite, E, scores, running.alpha, first, w.partial_o, o);
+    clear_gaps(tile, block, scores);
+    weighted_rows(tile, block, finite, E, scores, running.alpha, first, o);
     if (guarded) add_infinite(block, v, E, scores, w.saved.data(), o);
     first = false;
   });

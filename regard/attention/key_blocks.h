@@ -22,6 +22,12 @@ struct Segment {
   bool partial;
 };
 
+/// Keys [begin, end).
+struct KeyRange {
+  int64_t begin = 0, end = 0;
+  bool operator==(const KeyRange&) const = default;
+};
+
 /// The segments of one block, in ascending order, never none. Not all vectors of the tile need occur.
 struct KeyBlock {
   int64_t begin;  ///< a multiple of kKeyBlock
@@ -29,9 +35,26 @@ struct KeyBlock {
 
   int64_t first_key() const { return segments.front().begin; }
   int64_t end_key() const { return segments.back().end; }
-  /// One segment of all vectors: nothing is trimmed.
-  bool whole(int vectors) const {
-    return segments.size() == 1 && segments[0].first == 0 && segments[0].last == vectors;
+
+  /// From the first to the last key of a vector; [0, 0) if it has none. Lists of blocks may leave out some
+  /// between.
+  KeyRange keys_of(int vector) const {
+    KeyRange keys;
+    for (const Segment& s : segments) {
+      if (vector < s.first || vector >= s.last) continue;
+      if (keys.end == 0) keys.begin = s.begin;
+      keys.end = s.end;
+    }
+    return keys;
+  }
+  /// body(first vector, last vector, keys) for neighbours with the same keys: all vectors, except at an edge.
+  template <class Body>
+  void for_each_group(int vectors, const Body& body) const {
+    for (int first = 0, last = 0; first < vectors; first = last) {
+      const KeyRange keys = keys_of(first);
+      while (last < vectors && keys_of(last) == keys) ++last;
+      body(first, last, keys);
+    }
   }
 };
 

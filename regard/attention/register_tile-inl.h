@@ -35,10 +35,9 @@ inline constexpr int64_t kLanes = hn::MaxLanes(DF());
 
 /// What becomes of the sums.
 enum class Finish {
-  store,     ///< C = sum
-  add,       ///< C = C + sum
-  rescale,   ///< C = C alpha + sum, alpha for each lane
-  continue_  ///< the chain starts from C, and C = sum
+  store,    ///< C = sum
+  add,      ///< C = C + sum
+  rescale,  ///< C = C alpha + sum, alpha for each lane
 };
 
 struct Product {
@@ -69,13 +68,6 @@ HWY_NOINLINE void register_tile(const Product& p) {
   for (int i = 0; i < kRows; ++i) {
     REGARD_UNROLL
     for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
-  }
-  if (p.finish == Finish::continue_) {
-    REGARD_UNROLL
-    for (int i = 0; i < kRows; ++i) {
-      REGARD_UNROLL
-      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::LoadU(d, p.c + i * p.c_row + v * kLanes);
-    }
   }
   const float* HWY_RESTRICT a = p.a;
   const float* HWY_RESTRICT b = p.b;

@@ -55,11 +55,11 @@ HWY_INLINE VF exp_difference(VF x, VF m) {
 /// Scratch memory of a thread. Tiles have kTile columns.
 struct Workspace {
   std::vector<Segment> segments;
-  AlignedBuffer<float> q, o, partial_o;        ///< tiles of D, E and E rows
+  AlignedBuffer<float> q, o;                   ///< tiles of D, E and E rows
   AlignedBuffer<float> scores, saved;          ///< tiles of kKeyBlock rows
   AlignedBuffer<float> bias, mask, cap_slope;  ///< likewise, one row for each key of the segment
   AlignedBuffer<float> k_rows, v_rows, finite_rows;
-  AlignedBuffer<float> d_o, d_scores, d_q, partial_d_q, q_rows, d_o_rows;
+  AlignedBuffer<float> d_o, d_scores, d_q, q_rows, d_o_rows;
 };
 inline Workspace& workspace() {
   static thread_local Workspace w;
@@ -75,7 +75,7 @@ struct Tile {
 
   /// A score may be -infinity although its key and query are finite.
   bool masked(const KeyBlock& block) const {
-    if (head.mask.data || head.bias.data) return true;
+    if (head.mask.data || head.bias.data || head.blocks) return true;
     return std::any_of(block.segments.begin(), block.segments.end(),
                        [](const Segment& s) { return s.partial; });
   }
@@ -196,48 +196,38 @@ void score_block(const Tile<T>& tile, const KeyBlock& block, const float* q, Row
   }
 }
 
-/// C [columns, kTile] = alpha C + X' P for the rows x [keys, columns] of a block and a tile p [keys, kTile];
-/// alpha null: C += X' P; `first`: C = X' P. The keys' sum is finished before it meets C.
+/// Zeros for the keys that lists of blocks leave out between others: weighted_rows runs over them.
 template <class T>
-void weighted_rows(const Tile<T>& tile, const KeyBlock& block, Rows x, int64_t columns, const float* p,
-                   const float* alpha, bool first, AlignedBuffer<float>& partial, float* c) {
-  const DF d;
-  Product product{.a = x.data,
-                  .a_row = 1,
-                  .a_step = x.stride,
-                  .b = nullptr,
-                  .b_step = kTile,
-                  .n = 0,
-                  .c = c,
-                  .c_row = kTile,
-                  .finish = Finish::store,
-                  .alpha = nullptr};
-  if (block.whole(tile.vectors)) {
-    product.b = p + (block.first_key() - block.begin) * kTile;
-    product.n = block.end_key() - block.first_key();
-    product.alpha = alpha;
-    if (!first) product.finish = alpha ? Finish::rescale : Finish::add;
-    return multiply(product, columns, tile.vectors);
-  }
-  float* const sum = partial.grow(std::max<int64_t>(1, columns * kTile));
-  std::fill_n(sum, columns * kTile, 0.f);
-  product.finish = Finish::continue_;
-  for (const Segment& s : block.segments) {
-    const int64_t lane = s.first * kLanes;
-    product.a = x.data + (s.begin - block.first_key()) * x.stride;
-    product.b = p + (s.begin - block.begin) * kTile + lane;
-    product.n = s.end - s.begin;
-    product.c = sum + lane;
-    multiply(product, columns, s.last - s.first);
-  }
-  for (int v = 0; v < tile.vectors; ++v) {
-    const VF times = alpha ? hn::Load(d, alpha + v * kLanes) : hn::Set(d, 1.f);
-    for (int64_t row = 0; row < columns; ++row) {
-      float* const at = c + row * kTile + v * kLanes;
-      const VF more = hn::Load(d, sum + row * kTile + v * kLanes);
-      hn::Store(first ? more : hn::MulAdd(hn::Load(d, at), times, more), d, at);
+void clear_gaps(const Tile<T>& tile, const KeyBlock& block, float* p) {
+  for (size_t n = 1; tile.head.blocks && n < block.segments.size(); ++n) {
+    for (int64_t j = block.segments[n - 1].end; j < block.segments[n].begin; ++j) {
+      std::fill_n(tile_row(p, block, j), kTile, 0.f);
     }
   }
+}
+
+/// C [columns, kTile] = alpha C + X' P for the rows x [keys, columns] of a block and a tile p [keys, kTile];
+/// alpha null: C += X' P; `first`: C = X' P. The sum over the keys is finished before it meets C.
+template <class T>
+void weighted_rows(const Tile<T>& tile, const KeyBlock& block, Rows x, int64_t columns, const float* p,
+                   const float* alpha, bool first, float* c) {
+  block.for_each_group(tile.vectors, [&](int v, int last, KeyRange keys) {
+    if (keys == KeyRange{} && !first) return;
+    const int64_t lane = v * kLanes, key = keys == KeyRange{} ? block.first_key() : keys.begin;
+    multiply({.a = x.data + (key - block.first_key()) * x.stride,
+              .a_row = 1,
+              .a_step = x.stride,
+              .b = p + (key - block.begin) * kTile + lane,
+              .b_step = kTile,
+              .n = keys.end - keys.begin,
+              .c = c + lane,
+              .c_row = kTile,
+              .finish = first   ? Finish::store
+                        : alpha ? Finish::rescale
+                                : Finish::add,
+              .alpha = alpha ? alpha + lane : nullptr},
+             columns, last - v);
+  });
 }
 
 /// What 0 x infinity or 0 x NaN must not do to queries that may not attend: rows [keys, columns] of a block

@@ -119,15 +119,21 @@ HWY_NOINLINE void to_tile(const MatrixView<const T>& x, float factor, float* HWY
     const int64_t rows = std::min(kLanes, x.rows - r);
     for (int64_t c = 0; c < x.columns; c += kLanes) {
       const int64_t columns = std::min(kLanes, x.columns - c);
+      float* const at = to + c * kTile + r;
       VF square[kLanes];
-      REGARD_UNROLL
+      if (rows == kLanes && columns == kLanes && x.column_stride == 1) {
+        REGARD_UNROLL
+        for (int i = 0; i < kLanes; ++i) square[i] = load(x.row(r + i) + c);
+        transpose(square);
+        REGARD_UNROLL
+        for (int i = 0; i < kLanes; ++i) hn::Store(hn::Mul(square[i], times), d, at + i * kTile);
+        continue;
+      }
       for (int i = 0; i < kLanes; ++i) {
         square[i] =
             i < rows ? load_some(x.row(r + i) + c * x.column_stride, x.column_stride, columns) : hn::Zero(d);
       }
       transpose(square);
-      float* const at = to + c * kTile + r;
-      REGARD_UNROLL
       for (int i = 0; i < kLanes; ++i) {
         if (i < columns) hn::Store(hn::Mul(square[i], times), d, at + i * kTile);
       }
@@ -147,12 +153,18 @@ HWY_NOINLINE void from_tile(const float* HWY_RESTRICT from, const float* HWY_RES
       const int64_t columns = std::min(kLanes, to.columns - c);
       const float* const at = from + c * kTile + r;
       VF square[kLanes];
-      REGARD_UNROLL
+      if (rows == kLanes && columns == kLanes && to.column_stride == 1) {
+        REGARD_UNROLL
+        for (int i = 0; i < kLanes; ++i) square[i] = hn::Mul(hn::Load(d, at + i * kTile), times);
+        transpose(square);
+        REGARD_UNROLL
+        for (int i = 0; i < kLanes; ++i) store(square[i], to.row(r + i) + c);
+        continue;
+      }
       for (int i = 0; i < kLanes; ++i) {
         square[i] = i < columns ? hn::Mul(hn::Load(d, at + i * kTile), times) : hn::Zero(d);
       }
       transpose(square);
-      REGARD_UNROLL
       for (int i = 0; i < kLanes; ++i) {
         if (i < rows) store_some(square[i], to.row(r + i) + c * to.column_stride, to.column_stride, columns);
       }
@@ -176,7 +188,11 @@ Rows float_rows(const MatrixView<const T>& x, int64_t pad, AlignedBuffer<float>&
   const int64_t stride = (x.columns + kLanes - 1) / kLanes * kLanes;
   float* const to = buffer.grow(std::max<int64_t>(1, x.rows * stride));
   for (int64_t r = 0; r < x.rows; ++r) {
-    for (int64_t c = 0; c < x.columns; c += kLanes) {
+    int64_t c = 0;
+    for (; x.column_stride == 1 && c + kLanes <= x.columns; c += kLanes) {
+      hn::Store(load(x.row(r) + c), DF(), to + r * stride + c);
+    }
+    for (; c < x.columns; c += kLanes) {
       const VF some =
           load_some(x.row(r) + c * x.column_stride, x.column_stride, std::min(kLanes, x.columns - c));
       hn::Store(some, DF(), to + r * stride + c);
