@@ -113,14 +113,13 @@ class ForwardHead {
     if (scores_.data) fill(scores_.row_range(first, last), -kInfinity<R>);
     if (first == valid) return;
     const int64_t count = valid - first;
+    const bool pairs = weights_.data || scores_.data || column_sums;
     TileStatistics statistics;
-    forward_tile({head_, first, count, out_, statistics});
+    forward_tile({head_, first, count, out_, log_sum_exp_.data || pairs ? &statistics : nullptr});
     for (int64_t n = 0; n < count && log_sum_exp_.data; ++n) {
       log_sum_exp_(first + n, 0) = statistics.log_sum_exp[n];
     }
-    if (weights_.data || scores_.data || column_sums) {
-      weights_tile({head_, first, count, statistics, weights_, scores_, column_sums});
-    }
+    if (pairs) weights_tile({head_, first, count, statistics, weights_, scores_, column_sums});
   }
 
   /// All queries at once, by the definition.

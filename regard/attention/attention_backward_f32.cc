@@ -207,7 +207,7 @@ void backward_block(const BackwardTile<T>& t, const KeyBlock& block, bool first,
               .c_row = kTile},
              s.end - s.begin, s.last - s.first);
   }
-  const bool guarded = t.tile.masked(block) && !(t.finite && all_finite(k, keys, head.k.columns));
+  const bool guarded = (!t.finite && t.tile.masked_keys(block).end > 0) || needs_guard(t.tile, block, k, head.k.columns);
   if (guarded) std::copy_n(scores, kKeyBlock * kTile, w.saved.grow(kKeyBlock * kTile));
   if (head.dropout.active()) apply_dropout(t.tile, block, d_scores);
   const bool plain = head.softcap == 0 && !t.call.d_bias.data;

@@ -21,7 +21,7 @@ struct ForwardTile {
   const Head<T>& head;
   int64_t first, count;
   MatrixView<T> out;
-  TileStatistics& statistics;  ///< out
+  TileStatistics* statistics;  ///< out, or null
 };
 void forward_tile(const ForwardTile<float>& tile);
 void forward_tile(const ForwardTile<BFloat16>& tile);

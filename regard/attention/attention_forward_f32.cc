@@ -87,7 +87,7 @@ HWY_NOINLINE void softmax_block(const KeyBlock& block, int vectors, float* score
 
 /// The sink joins the sums. `rescale` becomes what each row of o is to be multiplied by.
 template <class T>
-void finish(const Head<T>& head, int vectors, const Running& r, float* rescale, TileStatistics& statistics) {
+void finish(const Head<T>& head, int vectors, const Running& r, float* rescale, TileStatistics* statistics) {
   const DF d;
   const VF nothing = hn::Set(d, -kInfinity);
   for (int64_t lane = 0; lane < vectors * kLanes; lane += kLanes) {
@@ -101,11 +101,12 @@ void finish(const Head<T>& head, int vectors, const Running& r, float* rescale, 
     }
     const auto empty = hn::Eq(l, hn::Zero(d));
     const VF factor = hn::IfThenElse(empty, hn::Zero(d), hn::Div(hn::Set(d, 1.f), l));
-    const VF logarithm = hn::IfThenElse(hn::Eq(l, l), hn::Log(d, l), l);
     hn::Store(hn::Mul(factor, old), d, rescale + lane);
-    hn::Store(hn::IfThenElse(empty, hn::Zero(d), m), d, statistics.m + lane);
-    hn::Store(factor, d, statistics.factor + lane);
-    hn::Store(hn::IfThenElse(empty, nothing, hn::Add(m, logarithm)), d, statistics.log_sum_exp + lane);
+    if (!statistics) continue;
+    const VF logarithm = hn::IfThenElse(hn::Eq(l, l), hn::Log(d, l), l);
+    hn::Store(hn::IfThenElse(empty, hn::Zero(d), m), d, statistics->m + lane);
+    hn::Store(factor, d, statistics->factor + lane);
+    hn::Store(hn::IfThenElse(empty, nothing, hn::Add(m, logarithm)), d, statistics->log_sum_exp + lane);
   }
 }
 
@@ -128,7 +129,7 @@ void forward_tile_on_target(const ForwardTile<T>& call) {
     const Rows k = float_rows(head.k.row_range(begin, begin + keys), 1, w.k_rows);
     score_block(tile, block, q, k, w, scores, nullptr);
     const Rows v = float_rows(head.v.row_range(begin, begin + keys), 1, w.v_rows);
-    const bool guarded = tile.masked(block) && !all_finite(v, keys, E);
+    const bool guarded = needs_guard(tile, block, v, E);
     const Rows finite = guarded ? finite_copy(v, keys, E, w.finite_rows) : v;
     if (guarded) std::copy_n(scores, kKeyBlock * kTile, w.saved.grow(kKeyBlock * kTile));
     softmax_block(block, tile.vectors, scores, running);

@@ -73,11 +73,16 @@ struct Tile {
   int64_t first, count;
   int vectors = static_cast<int>((count + kLanes - 1) / kLanes);
 
-  /// A score may be -infinity although its key and query are finite.
-  bool masked(const KeyBlock& block) const {
-    if (head.mask.data || head.bias.data || head.blocks) return true;
-    return std::any_of(block.segments.begin(), block.segments.end(),
-                       [](const Segment& s) { return s.partial; });
+  /// From the first to the last key of a block that some query of the tile may not attend to.
+  KeyRange masked_keys(const KeyBlock& block) const {
+    if (head.mask.data || head.bias.data || head.blocks) return {block.first_key(), block.end_key()};
+    KeyRange keys;
+    for (const Segment& s : block.segments) {
+      if (!s.partial) continue;
+      if (keys.end == 0) keys.begin = s.begin;
+      keys.end = s.end;
+    }
+    return keys;
   }
 };
 
@@ -137,21 +142,30 @@ HWY_INLINE void add_alibi(const Tile<T>& tile, const KeyBlock& block, const Segm
   });
 }
 
-/// Where positions disallow: query n of the tile may attend to key j if low <= n <= high.
+/// Where positions disallow: query n of the tile may attend to key j if low <= n <= high. Vectors that lie inside for
+/// all keys of the segment are left alone.
 template <class T>
 HWY_INLINE void apply_band(const Tile<T>& tile, const KeyBlock& block, const Segment& s, float* scores) {
   const DF d;
   const Band& band = tile.head.band;
-  const int64_t position = tile.first + band.offset;
-  const auto lane_number = [](int64_t n) { return static_cast<float>(std::clamp<int64_t>(n, -1, kTile)); };
-  for_vectors_of(s, [&](int64_t j, int64_t lane) REGARD_VECTOR_LAMBDA {
-    const VF low = hn::Set(d, lane_number(j - band.right - position));
-    const VF high = hn::Set(d, lane_number(j + band.left - position));
-    float* const at = tile_row(scores, block, j) + lane;
+  const int64_t low = s.begin - band.right - tile.first - band.offset;
+  const int64_t high = s.begin + band.left - tile.first - band.offset;
+  constexpr int64_t kFar = 4 * (kTile + kKeyBlock);  // as good as any distance beyond
+  const VF one = hn::Set(d, 1.f), nothing = hn::Set(d, -kInfinity);
+  for (int v = s.first; v < s.last; ++v) {
+    const int64_t lane = v * kLanes, last = std::min(tile.count, lane + kLanes) - 1;
+    if (low + (s.end - 1 - s.begin) <= lane && high >= last) continue;
+    VF lowest = hn::Set(d, static_cast<float>(std::clamp(low, -kFar, kFar)));
+    VF highest = hn::Set(d, static_cast<float>(std::clamp(high, -kFar, kFar)));
     const VF n = hn::Iota(d, static_cast<float>(lane));
-    const auto inside = hn::And(hn::Ge(n, low), hn::Le(n, high));
-    hn::Store(hn::IfThenElse(inside, hn::Load(d, at), hn::Set(d, -kInfinity)), d, at);
-  });
+    float* at = tile_row(scores, block, s.begin) + lane;
+    for (int64_t j = s.begin; j < s.end; ++j, at += kTile) {
+      const auto inside = hn::And(hn::Ge(n, lowest), hn::Le(n, highest));
+      hn::Store(hn::IfThenElse(inside, hn::Load(d, at), nothing), d, at);
+      lowest = hn::Add(lowest, one);
+      highest = hn::Add(highest, one);
+    }
+  }
 }
 
 /// The scores of a block. q is the scaled tile [D, kTile], keys the rows [block.first_key(),
@@ -228,6 +242,14 @@ void weighted_rows(const Tile<T>& tile, const KeyBlock& block, Rows x, int64_t c
               .alpha = alpha ? alpha + lane : nullptr},
              columns, last - v);
   });
+}
+
+/// Whether some row of a block that a query may not attend to holds a number that is not finite.
+template <class T>
+bool needs_guard(const Tile<T>& tile, const KeyBlock& block, Rows x, int64_t columns) {
+  const KeyRange keys = tile.masked_keys(block);
+  const Rows from{x.data + (keys.end == 0 ? 0 : keys.begin - block.first_key()) * x.stride, x.stride};
+  return !all_finite(from, keys.end - keys.begin, columns);
 }
 
 /// What 0 x infinity or 0 x NaN must not do to queries that may not attend: rows [keys, columns] of a block
