@@ -9,11 +9,13 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -34,17 +36,35 @@ struct Case {
   bool causal = false;
   int64_t window = -1;  // keys to the left
   bool bf16 = false;
+  const char* with = "";  ///< mask, bias, ALiBi, softcap, dropout, weights
 };
 
 constexpr Case kCases[] = {
-    {"forward", 1, 8, 1024, 64},        {"forward", 1, 8, 4096, 64},
-    {"forward", 1, 8, 1024, 128},       {"forward", 1, 8, 1024, 32},
-    {"forward", 1, 8, 1024, 64, true},  {"forward", 1, 8, 4096, 64, true},
-    {"forward", 8, 8, 128, 64},         {"forward", 8, 8, 128, 64, true},
-    {"forward", 32, 8, 32, 32},         {"backward", 1, 8, 1024, 64},
-    {"backward", 1, 8, 1024, 64, true}, {"backward", 1, 8, 1024, 128},
-    {"backward", 8, 8, 128, 64},        {"forward", 1, 8, 1024, 64, false, -1, true},
-    {"forward", 1, 1, 16384, 64, true}, {"forward", 1, 1, 16384, 64, true, 256},
+    {"forward", 1, 8, 1024, 64},
+    {"forward", 1, 8, 4096, 64},
+    {"forward", 1, 8, 1024, 128},
+    {"forward", 1, 8, 1024, 32},
+    {"forward", 1, 8, 1024, 64, true},
+    {"forward", 1, 8, 4096, 64, true},
+    {"forward", 8, 8, 128, 64},
+    {"forward", 8, 8, 128, 64, true},
+    {"forward", 32, 8, 32, 32},
+    {"backward", 1, 8, 1024, 64},
+    {"backward", 1, 8, 1024, 64, true},
+    {"backward", 1, 8, 1024, 128},
+    {"backward", 8, 8, 128, 64},
+    {"forward", 1, 8, 1024, 64, false, -1, true},
+    {"forward", 1, 1, 16384, 64, true},
+    {"forward", 1, 1, 16384, 64, true, 256},
+    {"forward", 1, 8, 1024, 64, false, -1, false, "mask"},
+    {"forward", 1, 8, 1024, 64, false, -1, false, "bias"},
+    {"forward", 1, 8, 1024, 64, true, -1, false, "ALiBi"},
+    {"forward", 1, 8, 1024, 64, false, -1, false, "softcap"},
+    {"forward", 1, 8, 1024, 64, false, -1, false, "dropout"},
+    {"forward", 1, 8, 1024, 64, false, -1, false, "weights"},
+    {"backward", 1, 8, 1024, 64, false, -1, false, "mask"},
+    {"backward", 1, 8, 1024, 64, false, -1, false, "bias"},
+    {"backward", 1, 8, 1024, 64, false, -1, false, "dropout"},
 };
 
 template <class T>
@@ -106,13 +126,31 @@ double measure(const Case& c, double time, ThreadPool* pool) {
   std::rotate(v.begin(), v.begin() + size / 5, v.end());
   std::vector<float> lse(static_cast<size_t>(c.B * c.H * c.T));
   const auto view = [&](std::vector<T>& x) { return dense(x.data(), shape); };
-  const auto rows = dense(lse.data(), std::array{c.B, c.H, c.T});
-  const attention::AttentionOptions<float> options{.causal = c.causal, .window = {c.window, -1}};
+  const regard::View3<float> rows = dense(lse.data(), std::array{c.B, c.H, c.T});
+  attention::AttentionOptions<float> options{.causal = c.causal, .window = {c.window, -1}};
   const bool backward = std::strcmp(c.op, "backward") == 0;
+  const auto has = [&](const char* what) { return std::strcmp(c.with, what) == 0; };
+  const std::array<int64_t, 4> pair_shape = {c.B, c.H, c.T, c.T}, pair_stride = {0, 0, c.T, 1};
+  std::vector<float> bias, slopes(static_cast<size_t>(c.H), 0.5f), weights;
+  std::unique_ptr<bool[]> mask;
+  if (has("bias")) {
+    bias = random_numbers<float>(c.T * c.T);
+    options.bias = {bias.data(), pair_shape, pair_stride};
+  }
+  if (has("mask")) {
+    mask = std::make_unique<bool[]>(static_cast<size_t>(c.T * c.T));
+    std::fill_n(mask.get(), c.T * c.T, true);
+    options.mask = {mask.get(), pair_shape, pair_stride};
+  }
+  if (has("ALiBi")) options.alibi_slopes = slopes;
+  if (has("softcap")) options.softcap = 30;
+  if (has("dropout")) options.dropout.probability = 0.1;
+  if (has("weights")) weights.resize(static_cast<size_t>(c.B * c.H * c.T * c.T));
+  attention::AttentionOutputs<T> outputs{.out = view(out)};
+  if (backward) outputs.log_sum_exp = rows;
+  if (has("weights")) outputs.weights = dense(weights.data(), pair_shape);
   const auto forward_run = [&] {
-    attention::attention_forward(view(q), view(k), view(v),
-                                 {.out = view(out), .log_sum_exp = backward ? rows : decltype(rows){}},
-                                 options, pool);
+    attention::attention_forward(view(q), view(k), view(v), outputs, options, pool);
   };
   forward_run();
   if (!backward) return best(time, forward_run);
@@ -137,16 +175,17 @@ void report(const Case& c, double time, int threads, bool json) {
     std::printf(
         "{\"op\": \"%s\", \"b\": %d, \"h\": %d, \"lq\": %d, \"lk\": %d, \"d\": %d, \"causal\": %s, "
         "\"window\": %d, "
-        "\"dtype\": \"%s\", \"threads\": %d, \"ms\": %.6g, \"gflops\": %.5g, \"gemm\": %.5g, \"share\": "
+        "\"dtype\": \"%s\", \"with\": \"%s\", \"threads\": %d, \"ms\": %.6g, \"gflops\": %.5g, \"gemm\": "
+        "%.5g, \"share\": "
         "%.4f}\n",
         c.op, static_cast<int>(c.B), static_cast<int>(c.H), static_cast<int>(c.T), static_cast<int>(c.T),
         static_cast<int>(c.D), c.causal ? "true" : "false", static_cast<int>(c.window),
-        c.bf16 ? "bf16" : "f32", threads, t * 1e3, speed, peak, speed / peak / threads);
+        c.bf16 ? "bf16" : "f32", c.with, threads, t * 1e3, speed, peak, speed / peak / threads);
   } else {
-    std::printf("%-8s %2d,%d,%5d,%3d %-6s %6d %4s %9.3f %8.1f %8.1f %6.3f %7.1f\n", c.op,
+    std::printf("%-8s %2d,%d,%5d,%3d %-6s %6d %4s %-8s %9.3f %8.1f %8.1f %6.3f %7.1f\n", c.op,
                 static_cast<int>(c.B), static_cast<int>(c.H), static_cast<int>(c.T), static_cast<int>(c.D),
-                c.causal ? "causal" : "", static_cast<int>(c.window), c.bf16 ? "bf16" : "f32", t * 1e3, speed,
-                peak, speed / peak / threads, static_cast<double>(usage.ru_maxrss) / 1024);
+                c.causal ? "causal" : "", static_cast<int>(c.window), c.bf16 ? "bf16" : "f32", c.with,
+                t * 1e3, speed, peak, speed / peak / threads, static_cast<double>(usage.ru_maxrss) / 1024);
   }
   std::fflush(stdout);
 }
@@ -154,7 +193,7 @@ void report(const Case& c, double time, int threads, bool json) {
 std::string name(const Case& c) {
   return std::string(c.op) + " " + std::to_string(c.B) + "," + std::to_string(c.H) + "," +
          std::to_string(c.T) + "," + std::to_string(c.D) + (c.causal ? " causal" : "") +
-         (c.window >= 0 ? " window" : "") + (c.bf16 ? " bf16" : "");
+         (c.window >= 0 ? " window" : "") + (c.bf16 ? " bf16" : "") + " " + c.with;
 }
 
 }  // namespace
@@ -176,8 +215,8 @@ int main(int argc, char** argv) {
     if (option == "--only") only = argv[++n];
   }
   if (!json) {
-    std::printf("%-8s %-14s %-6s %6s %4s %9s %8s %8s %6s %7s\n", "", "B,H,T,D", "", "window", "", "ms",
-                "GFLOP/s", "gemm", "share", "MB");
+    std::printf("%-8s %-14s %-6s %6s %4s %-8s %9s %8s %8s %6s %7s\n", "", "B,H,T,D", "", "window", "", "with",
+                "ms", "GFLOP/s", "gemm", "share", "MB");
   }
   for (Case c : kCases) {
     if (name(c).find(only) == std::string::npos) continue;

@@ -207,13 +207,14 @@ void backward_block(const BackwardTile<T>& t, const KeyBlock& block, bool first,
               .c_row = kTile},
              s.end - s.begin, s.last - s.first);
   }
-  const bool guarded = (!t.finite && t.tile.masked_keys(block).end > 0) || needs_guard(t.tile, block, k, head.k.columns);
+  const bool guarded =
+      (!t.finite && t.tile.masked_keys(block).end > 0) || needs_guard(t.tile, block, k, head.k.columns);
   if (guarded) std::copy_n(scores, kKeyBlock * kTile, w.saved.grow(kKeyBlock * kTile));
-  if (head.dropout.active()) apply_dropout(t.tile, block, d_scores);
+  if (head.dropout.active()) apply_dropout(head.dropout, t.tile.first, block, d_scores);
   const bool plain = head.softcap == 0 && !t.call.d_bias.data;
   softmax_backward(t, block, plain ? head.scale : 1.f, scores, d_scores);
   if (!plain) options_backward(t, block, cap_slope, d_scores);
-  if (head.dropout.active()) apply_dropout(t.tile, block, scores);
+  if (head.dropout.active()) apply_dropout(head.dropout, t.tile.first, block, scores);
   clear_gaps(t.tile, block, d_scores);
   multiply_gradients(t, block, k, scores, d_scores, guarded ? w.saved.data() : nullptr, first, w);
 }

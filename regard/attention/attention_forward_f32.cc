@@ -133,7 +133,7 @@ void forward_tile_on_target(const ForwardTile<T>& call) {
     const Rows finite = guarded ? finite_copy(v, keys, E, w.finite_rows) : v;
     if (guarded) std::copy_n(scores, kKeyBlock * kTile, w.saved.grow(kKeyBlock * kTile));
     softmax_block(block, tile.vectors, scores, running);
-    if (head.dropout.active()) apply_dropout(tile, block, scores);
+    if (head.dropout.active()) apply_dropout(head.dropout, tile.first, block, scores);
     clear_gaps(tile, block, scores);
     weighted_rows(tile, block, finite, E, scores, running.alpha, first, o);
     if (guarded) add_infinite(block, v, E, scores, w.saved.data(), o);

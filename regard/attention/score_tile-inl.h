@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "regard/attention/attention_f32.h"
+#include "regard/attention/dropout-inl.h"
 #include "regard/attention/key_blocks.h"
 #include "regard/attention/register_tile-inl.h"
 #include "regard/attention/tile_layout-inl.h"
@@ -142,8 +143,8 @@ HWY_INLINE void add_alibi(const Tile<T>& tile, const KeyBlock& block, const Segm
   });
 }
 
-/// Where positions disallow: query n of the tile may attend to key j if low <= n <= high. Vectors that lie inside for
-/// all keys of the segment are left alone.
+/// Where positions disallow: query n of the tile may attend to key j if low <= n <= high. Vectors that lie
+/// inside for all keys of the segment are left alone.
 template <class T>
 HWY_INLINE void apply_band(const Tile<T>& tile, const KeyBlock& block, const Segment& s, float* scores) {
   const DF d;
@@ -278,23 +279,6 @@ inline void add_infinite(const KeyBlock& block, Rows x, int64_t columns, const f
         for (int64_t n = s.first * kLanes; n < s.last * kLanes; ++n) {
           if (scores[at + n] != -kInfinity) c[column * kTile + n] += p[at + n] * row[column];
         }
-      }
-    }
-  }
-}
-
-/// Multiplies a tile of weights (or their gradients) by what dropout keeps.
-template <class T>
-void apply_dropout(const Tile<T>& tile, const KeyBlock& block, float* p) {
-  const DropoutMask& dropout = tile.head.dropout;
-  const auto factor = static_cast<float>(dropout.factor);
-  for (const Segment& s : block.segments) {
-    for (int64_t n = s.first * kLanes; n < std::min(tile.count, s.last * kLanes); ++n) {
-      std::array<uint32_t, 4> words{};
-      for (int64_t j = s.begin; j < s.end; ++j) {
-        if (j == s.begin || j % 4 == 0) words = philox(dropout.counter(tile.first + n, j / 4), dropout.key);
-        float& weight = tile_row(p, block, j)[n];
-        weight = words[static_cast<size_t>(j % 4)] >= dropout.threshold ? weight * factor : 0.f;
       }
     }
   }
