@@ -111,7 +111,7 @@ TEST(AttentionSemantics, BackwardIsThatWithoutTheEmptyRow) {
 TEST(AttentionSemantics, BlocksOfMinusInfinityBeforeTheFirstScore) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
-    for (const int64_t window : {1, 10, 100}) {
+    for (const int64_t window : {10, 100}) {
       Attended<T> x({.H = 1, .T = 600, .S = 600, .D = 2, .E = 2, .bias = AttentionCase::Bias::pairs});
       std::fill(x.q.begin(), x.q.end(), T{1});
       std::fill(x.k.begin(), x.k.end(), T{1});

@@ -52,14 +52,15 @@ struct AttentionNumbers {
     v = numbers(c.B * c.Hkv * c.S * c.E, 3);
     d_out = numbers(c.B * c.H * c.T * c.E, 4);
     d_lse = reals(c.B * c.H * c.T, 5);
-    const int64_t pairs = c.items() * c.H * c.T * c.S;
-    bias = reals(c.bias == AttentionCase::Bias::keys ? c.items() * c.S : pairs, 6);
+    pairs_ = c.items() * c.H * c.T * c.S;
     RandomStream random(7, 1);
+    if (c.bias == AttentionCase::Bias::pairs) bias = reals(pairs_, 6);
+    if (c.bias == AttentionCase::Bias::keys) bias = reals(c.items() * c.S, 6);
     for (R& x : bias) {
       if (random.uniform() < c.minus_infinity) x = -std::numeric_limits<R>::infinity();
     }
-    mask = std::make_unique<bool[]>(static_cast<size_t>(pairs));
-    for (int64_t n = 0; n < pairs; ++n) mask[static_cast<size_t>(n)] = random.uniform() < 0.6;
+    if (c.mask) mask = std::make_unique<bool[]>(static_cast<size_t>(pairs_));
+    for (int64_t n = 0; n < pairs_ && c.mask; ++n) mask[static_cast<size_t>(n)] = random.uniform() < 0.6;
     sink = reals(c.H, 8);
     for (int64_t h = 0; h < c.H; ++h)
       slopes.push_back(static_cast<R>(std::exp2(-static_cast<double>(h + 1))));
@@ -67,9 +68,6 @@ struct AttentionNumbers {
     const auto nan = std::numeric_limits<R>::quiet_NaN();
     out.assign(d_out.size(), static_cast<T>(nan));
     lse.assign(d_lse.size(), nan);
-    weights.assign(static_cast<size_t>(pairs), nan);
-    scores = weights;
-    column_sums.assign(static_cast<size_t>(c.B * c.H * c.S), nan);
     d_q.assign(q.size(), static_cast<T>(nan));
     d_k.assign(k.size(), static_cast<T>(nan));
     d_v.assign(v.size(), static_cast<T>(nan));
@@ -116,6 +114,10 @@ struct AttentionNumbers {
   attention::AttentionOutputs<T> outputs(bool all) {
     attention::AttentionOutputs<T> o{.out = out_view(out), .log_sum_exp = row_view(lse)};
     if (all) {
+      const auto nan = std::numeric_limits<R>::quiet_NaN();
+      weights.assign(static_cast<size_t>(pairs_), nan);
+      scores = weights;
+      column_sums.assign(static_cast<size_t>(shape.B * shape.H * shape.S), nan);
       o.weights = pair_view(weights);
       o.scores = pair_view(scores);
       o.column_sums = dense(column_sums.data(), std::array{shape.B, shape.H, shape.S});
@@ -147,6 +149,8 @@ struct AttentionNumbers {
   std::vector<int64_t> row_starts{0}, key_blocks;
 
  private:
+  int64_t pairs_ = 0;
+
   void list_blocks(RandomStream& random) {
     for (int64_t r = 0; r * shape.query_block < shape.T; ++r) {
       for (int64_t c = 0; c * shape.key_block < shape.S; ++c) {
