@@ -85,18 +85,33 @@ HWY_NOINLINE void register_tile(const Product& p) {
     a += a_step;
     b += b_step;
   }
-  REGARD_UNROLL
-  for (int v = 0; v < kVectors; ++v) {
-    const VF alpha = p.alpha ? hn::LoadU(d, p.alpha + v * kLanes) : hn::Set(d, 1.f);
+  float* HWY_RESTRICT c = p.c;
+  const int64_t c_row = p.c_row;
+  const float* const alpha = p.alpha;
+  const Finish finish = p.finish;
+  if (finish == Finish::store) {
     REGARD_UNROLL
-    for (int i = 0; i < kRows; ++i) {
-      float* const c = p.c + i * p.c_row + v * kLanes;
-      if (p.finish == Finish::rescale) {
-        hn::StoreU(hn::MulAdd(hn::LoadU(d, c), alpha, sum[i][v]), d, c);
-      } else if (p.finish == Finish::add) {
-        hn::StoreU(hn::Add(hn::LoadU(d, c), sum[i][v]), d, c);
-      } else {
-        hn::StoreU(sum[i][v], d, c);
+    for (int i = 0; i < kRows; ++i, c += c_row) {
+      REGARD_UNROLL
+      for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[i][v], d, c + v * kLanes);
+    }
+  } else if (finish == Finish::add) {
+    REGARD_UNROLL
+    for (int i = 0; i < kRows; ++i, c += c_row) {
+      REGARD_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        hn::StoreU(hn::Add(hn::LoadU(d, c + v * kLanes), sum[i][v]), d, c + v * kLanes);
+      }
+    }
+  } else {
+    VF times[kVectors];
+    REGARD_UNROLL
+    for (int v = 0; v < kVectors; ++v) times[v] = hn::LoadU(d, alpha + v * kLanes);
+    REGARD_UNROLL
+    for (int i = 0; i < kRows; ++i, c += c_row) {
+      REGARD_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        hn::StoreU(hn::MulAdd(hn::LoadU(d, c + v * kLanes), times[v], sum[i][v]), d, c + v * kLanes);
       }
     }
   }
