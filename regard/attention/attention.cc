@@ -72,10 +72,9 @@ class ForwardParts {
     const auto item = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), n) - ends_.begin());
     const int64_t inside = n - (item > 0 ? ends_[item - 1] : 0);
     const Tiles& tiles = tiles_[item];
-    const int64_t tile = tiles.count() - 1 - inside % tiles.count();
-    if (tiles.begin(tile) < tiles.end(tile)) {
-      body(static_cast<int64_t>(item), inside / tiles.count(), tiles.begin(tile), tiles.end(tile));
-    }
+    const int64_t head = inside / tiles.count(), tile = tiles.count() - 1 - (inside - head * tiles.count());
+    const auto [first, last] = tiles.queries(tile);
+    if (first < last) body(static_cast<int64_t>(item), head, first, last);
   }
 
  private:
@@ -181,7 +180,8 @@ void forward(View4<const T> q, View4<const T> k, View4<const T> v, const Attenti
       const Tiles tiles(head.padded_queries(), options.blocks);
       std::vector<double> sums(static_cast<size_t>(head.padded_keys()));
       for (int64_t t = 0; t < tiles.count(); ++t) {
-        if (tiles.begin(t) < tiles.end(t)) head.run(tiles.begin(t), tiles.end(t), sums.data());
+        const auto [first, last] = tiles.queries(t);
+        if (first < last) head.run(first, last, sums.data());
       }
       head.set_column_sums(sums);
       head.fill_rest(head.padded_queries());

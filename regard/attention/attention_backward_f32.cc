@@ -257,7 +257,7 @@ template <class T>
 void backward_on_target(const BackwardHead<T>& call) {
   const Tiles tiles(call.head.q.rows, call.head.blocks ? *call.head.blocks : BlockSparse{});
   for (int64_t n = 0; n < tiles.count(); ++n) {
-    const int64_t first = tiles.begin(n), last = tiles.end(n);
+    const auto [first, last] = tiles.queries(n);
     if (first < last) backward_tile(call, first, last - first);
   }
 }

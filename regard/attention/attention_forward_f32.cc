@@ -72,7 +72,7 @@ HWY_INLINE void softmax_vectors(const KeyBlock& block, int vector, float* scores
 
 /// The same for all vectors of the tile.
 HWY_NOINLINE void softmax_block(const KeyBlock& block, int vectors, float* scores, Running& r) {
-  block.for_each_group(vectors, [&](int first, int last, KeyRange) {
+  block.for_each_group(vectors, [&](int first, int last, Range) {
     for (int v = first; v < last; v += kMostVectors) {
       const int now = std::min(kMostVectors, last - v);
       if (now == 1) softmax_vectors<1>(block, v, scores, r);

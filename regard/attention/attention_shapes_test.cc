@@ -85,7 +85,7 @@ TEST(AttentionShapes, ErrorsOfOptions) {
   options([&](Options& o) { o.blocks = {2, 2, two, {}}; }, "blocks.row_starts [2], expected [4]");
   options(
       [&](Options& o) {
-        o.bias = dense(static_cast<const float*>(x.bias.data()), std::array<int64_t, 4>{2, 4, 5, 6});
+        o.bias = dense(static_cast<const float*>(x.q.data()), std::array<int64_t, 4>{2, 4, 5, 6});
       },
       "bias [2, 4, 5, 6], expected [2, 4, 5, 7]");
   const bool mask[1] = {true};

@@ -22,10 +22,10 @@ struct Segment {
   bool partial;
 };
 
-/// Keys [begin, end).
-struct KeyRange {
+/// Positions [begin, end).
+struct Range {
   int64_t begin = 0, end = 0;
-  bool operator==(const KeyRange&) const = default;
+  bool operator==(const Range&) const = default;
 };
 
 /// The segments of one block, in ascending order, never none. Not all vectors of the tile need occur.
@@ -38,8 +38,8 @@ struct KeyBlock {
 
   /// From the first to the last key of a vector; [0, 0) if it has none. Lists of blocks may leave out some
   /// between.
-  KeyRange keys_of(int vector) const {
-    KeyRange keys;
+  Range keys_of(int vector) const {
+    Range keys;
     for (const Segment& s : segments) {
       if (vector < s.first || vector >= s.last) continue;
       if (keys.end == 0) keys.begin = s.begin;
@@ -51,7 +51,7 @@ struct KeyBlock {
   template <class Body>
   void for_each_group(int vectors, const Body& body) const {
     for (int first = 0, last = 0; first < vectors; first = last) {
-      const KeyRange keys = keys_of(first);
+      const Range keys = keys_of(first);
       while (last < vectors && keys_of(last) == keys) ++last;
       body(first, last, keys);
     }
@@ -129,19 +129,20 @@ class Tiles {
  public:
   Tiles(int64_t queries, const BlockSparse& blocks)
       : queries_(queries),
-        block_(blocks.query_block > 0 ? blocks.query_block : std::max<int64_t>(queries, 1)) {}
+        block_(blocks.query_block > 0 ? blocks.query_block : std::max<int64_t>(queries, 1)),
+        in_block_((block_ + kTile - 1) / kTile),
+        count_((queries + block_ - 1) / block_ * in_block_) {}
 
-  int64_t count() const { return (queries_ + block_ - 1) / block_ * tiles_in_block(); }
-  int64_t begin(int64_t tile) const {
-    return std::min(queries_, tile / tiles_in_block() * block_ + tile % tiles_in_block() * kTile);
-  }
-  int64_t end(int64_t tile) const {
-    return std::min({queries_, begin(tile) + kTile, (tile / tiles_in_block() + 1) * block_});
+  int64_t count() const { return count_; }
+  /// Queries [begin, end) of a tile; none in the last ones of a block that the queries do not fill.
+  Range queries(int64_t tile) const {
+    const int64_t block = in_block_ == count_ ? 0 : tile / in_block_;
+    const int64_t begin = block * block_ + (tile - block * in_block_) * kTile;
+    return {std::min(queries_, begin), std::min({queries_, begin + kTile, (block + 1) * block_})};
   }
 
  private:
-  int64_t tiles_in_block() const { return (block_ + kTile - 1) / kTile; }
-  int64_t queries_, block_;
+  int64_t queries_, block_, in_block_, count_;
 };
 
 }  // namespace regard::attention

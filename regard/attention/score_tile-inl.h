@@ -75,9 +75,9 @@ struct Tile {
   int vectors = static_cast<int>((count + kLanes - 1) / kLanes);
 
   /// From the first to the last key of a block that some query of the tile may not attend to.
-  KeyRange masked_keys(const KeyBlock& block) const {
+  Range masked_keys(const KeyBlock& block) const {
     if (head.mask.data || head.bias.data || head.blocks) return {block.first_key(), block.end_key()};
-    KeyRange keys;
+    Range keys;
     for (const Segment& s : block.segments) {
       if (!s.partial) continue;
       if (keys.end == 0) keys.begin = s.begin;
@@ -226,9 +226,9 @@ void clear_gaps(const Tile<T>& tile, const KeyBlock& block, float* p) {
 template <class T>
 void weighted_rows(const Tile<T>& tile, const KeyBlock& block, Rows x, int64_t columns, const float* p,
                    const float* alpha, bool first, float* c) {
-  block.for_each_group(tile.vectors, [&](int v, int last, KeyRange keys) {
-    if (keys == KeyRange{} && !first) return;
-    const int64_t lane = v * kLanes, key = keys == KeyRange{} ? block.first_key() : keys.begin;
+  block.for_each_group(tile.vectors, [&](int v, int last, Range keys) {
+    if (keys == Range{} && !first) return;
+    const int64_t lane = v * kLanes, key = keys == Range{} ? block.first_key() : keys.begin;
     multiply({.a = x.data + (key - block.first_key()) * x.stride,
               .a_row = 1,
               .a_step = x.stride,
@@ -248,7 +248,7 @@ void weighted_rows(const Tile<T>& tile, const KeyBlock& block, Rows x, int64_t c
 /// Whether some row of a block that a query may not attend to holds a number that is not finite.
 template <class T>
 bool needs_guard(const Tile<T>& tile, const KeyBlock& block, Rows x, int64_t columns) {
-  const KeyRange keys = tile.masked_keys(block);
+  const Range keys = tile.masked_keys(block);
   const Rows from{x.data + (keys.end == 0 ? 0 : keys.begin - block.first_key()) * x.stride, x.stride};
   return !all_finite(from, keys.end - keys.begin, columns);
 }
