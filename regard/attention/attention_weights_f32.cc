@@ -16,10 +16,12 @@ namespace regard::attention::HWY_NAMESPACE {
 /// Copies what the segments hold of a tile into rows of queries.
 void write_tile(const KeyBlock& block, int64_t first, int64_t count, const float* tile,
                 const MatrixView<float>& to) {
+  alignas(64) float ones[kTile];
+  std::fill_n(ones, kTile, 1.f);
   for (const Segment& s : block.segments) {
-    for (int64_t n = s.first * kLanes; n < std::min(count, s.last * kLanes); ++n) {
-      for (int64_t j = s.begin; j < s.end; ++j) to(first + n, j) = tile[(j - block.begin) * kTile + n];
-    }
+    const int64_t lane = s.first * kLanes, end = std::min(count, s.last * kLanes);
+    from_tile(tile + (s.begin - block.begin) * kTile + lane, ones,
+              to.row_range(first + lane, first + end).column_range(s.begin, s.end));
   }
 }
 
