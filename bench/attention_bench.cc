@@ -2,8 +2,9 @@
 // products (ours and oneDNN's, one thread) taken in the same run, between the cases. Causal counts the
 // triangle's operations.
 //
-//   attention_bench [--seconds S] [--threads N] [--json] [--only TEXT] [--heads N]
+//   attention_bench [--seconds S] [--threads N] [--json] [--only TEXT] [--heads N] [--target NAME]
 
+#include <hwy/highway.h>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <sys/resource.h>
@@ -204,6 +205,13 @@ std::string name(const Case& c) {
          (c.window >= 0 ? " window" : "") + (c.bf16 ? " bf16" : "") + " " + c.with;
 }
 
+/// Runs one instruction set: AVX3, AVX2, SCALAR.
+void choose_target(const std::string& wanted) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    if (hwy::TargetName(target) == wanted) hwy::SetSupportedTargetsForTest(target);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -219,6 +227,7 @@ int main(int argc, char** argv) {
     if (n + 1 == argc) break;
     if (option == "--seconds") time = std::atof(argv[++n]);
     if (option == "--threads") threads = std::atoi(argv[++n]);
+    if (option == "--target") choose_target(argv[++n]);
     if (option == "--heads") heads = std::atoi(argv[++n]);
     if (option == "--only") only = argv[++n];
   }
