@@ -15,6 +15,9 @@
 // and keys, E width of values. Views have any strides; with `exchanged(1, 2)` a [B, T, H, D] tensor is a view
 // too.
 //
+// Other scores are this one: dot, q_i . k_j, with scale 1; general (Luong et al. 2015), q_i' W k_j, with
+// scale 1 and W applied to the queries beforehand; a relative position's score as a bias.
+//
 // What can be relied on
 // * Head h of the queries attends with head h / (H / Hkv) of the keys and values.
 // * A row that may attend to nothing, or whose scores are all -infinity: output, weights and gradients 0,
