@@ -15,7 +15,8 @@ struct BFloat16 {
   explicit BFloat16(float x) {
     const auto word = std::bit_cast<uint32_t>(x);
     const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
-    bits = static_cast<uint16_t>(is_nan ? (word >> 16) | 0x40u : (word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
+    bits =
+        static_cast<uint16_t>(is_nan ? (word >> 16) | 0x40u : (word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
   }
   explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };
