@@ -26,7 +26,7 @@ using reference::AdditiveRowGradients;
 const hn::ScalableTag<float> d;
 using V = hn::Vec<decltype(d)>;
 
-HWY_INLINE Rows<const float> row_values(const AdditiveRow<float>& row) {
+HWY_INLINE SourceRows<const float> row_values(const AdditiveRow<float>& row) {
   return {row.values, row.S, row.E, row.value_stride};
 }
 

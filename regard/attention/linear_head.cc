@@ -86,12 +86,12 @@ struct Chunk {
 };
 
 template <class T>
-Rows<const T> rows_of(const MatrixView<const T>& x, int64_t count) {
+SourceRows<const T> rows_of(const MatrixView<const T>& x, int64_t count) {
   return {x.data, count, x.columns, x.row_stride};
 }
 
 template <class T>
-Rows<T> all_rows(const MatrixView<T>& x) {
+SourceRows<T> all_rows(const MatrixView<T>& x) {
   return {x.data, x.rows, x.columns, x.row_stride};
 }
 

@@ -54,7 +54,7 @@ LocalWindow window_of(const LocalOperands<T>& o, int64_t i) {
 }
 
 template <class T>
-Rows<T> rows_of(const MatrixView<T>& x, const RaggedSources& from, int64_t i, const LocalWindow& w) {
+SourceRows<T> rows_of(const MatrixView<T>& x, const RaggedSources& from, int64_t i, const LocalWindow& w) {
   return {x.row(from.begin(i) + w.begin), w.count, x.columns, x.row_stride};
 }
 

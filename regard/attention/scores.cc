@@ -20,7 +20,7 @@ RaggedSources sources(const Operands& o) {
 }
 
 template <class T>
-Rows<T> rows_of(const MatrixView<T>& x, const RaggedSources& from, int64_t i) {
+SourceRows<T> rows_of(const MatrixView<T>& x, const RaggedSources& from, int64_t i) {
   return {x.row(from.begin(i)), from.length(i), x.columns, x.row_stride};
 }
 
@@ -34,7 +34,7 @@ void check_score_gradients(const std::string& name, const ScoreGradients<T>& g,
 
 /// alpha = softmax(e), in place, and c = sum_j alpha_j h_j.
 template <class T>
-void attend(const Rows<const T>& values, T* alpha, T* c) {
+void attend(const SourceRows<const T>& values, T* alpha, T* c) {
   simd::softmax(alpha, alpha, values.count);
   weighted_sum(alpha, values, c);
 }
@@ -43,7 +43,7 @@ void attend(const Rows<const T>& values, T* alpha, T* c) {
 template <class T>
 void attend_backward(const RaggedSources& from, const MatrixView<const T>& values, const ScoreGradients<T>& g,
                      int64_t i, const T* alpha, T* de) {
-  const Rows<const T> h = rows_of(values, from, i);
+  const SourceRows<const T> h = rows_of(values, from, i);
   products(g.d_context.row(i), h, de);  // c = sum_j alpha_j h_j
   if (g.d_weights.data) simd::add(de, g.d_weights.row(i), de, h.count);
   if (g.d_values.data) add_outer(alpha, g.d_context.row(i), rows_of(g.d_values, from, i));
@@ -229,7 +229,7 @@ void forward(const LocationOperands<T>& o, MatrixView<T> weights, MatrixView<T> 
   const RaggedSources from = sources(o);
   for_parts(o.state.rows, pool, [&](int64_t, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
-      Rows<const T> values = rows_of(o.values, from, i);
+      SourceRows<const T> values = rows_of(o.values, from, i);
       values.count = std::min(values.count, scored);
       attend(values, weights.row(i), context.row(i));
       std::fill(weights.row(i) + values.count, weights.row(i) + longest, T{0});

@@ -28,7 +28,7 @@ struct FourRows {
 };
 
 /// e_j = q . h_j, four rows at a time.
-HWY_INLINE void products_row(const float* q, const Rows<const float>& rows, float* e) {
+HWY_INLINE void products_row(const float* q, const SourceRows<const float>& rows, float* e) {
   namespace hn = hwy::HWY_NAMESPACE;
   namespace sn = regard::simd::HWY_NAMESPACE;
   const hn::ScalableTag<float> d;
@@ -50,7 +50,7 @@ HWY_INLINE void products_row(const float* q, const Rows<const float>& rows, floa
 }
 
 /// c = sum_j alpha_j h_j, eight vectors of columns at a time.
-HWY_INLINE void weighted_sum_row(const float* alpha, const Rows<const float>& rows, float* c) {
+HWY_INLINE void weighted_sum_row(const float* alpha, const SourceRows<const float>& rows, float* c) {
   namespace hn = hwy::HWY_NAMESPACE;
   namespace sn = regard::simd::HWY_NAMESPACE;
   const hn::ScalableTag<float> d;
