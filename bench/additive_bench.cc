@@ -34,7 +34,7 @@ Floats normals(int64_t n) {
 }
 
 void run(const Shape& shape, int threads, bool ragged, double time) {
-  const auto [B, S, A, E] = shape;
+  const int64_t B = shape.B, S = shape.S, A = shape.A, E = shape.E;
   std::mt19937 random(3);
   std::uniform_int_distribution<int64_t> length(S / 2, S);
   std::vector<int64_t> offsets = {0};
