@@ -3,88 +3,45 @@
 #include "regard/attention/additive.h"
 
 #include <algorithm>
-#include <array>
-#include <string>
-#include <vector>
 
 #include "regard/attention/additive_f32.h"
 #include "regard/attention/additive_reference.h"
+#include "regard/attention/ragged.h"
 #include "regard/base/aligned_buffer.h"
-#include "regard/base/error.h"
 #include "regard/simd/rows.h"
 
 namespace regard::attention {
 namespace {
 
-constexpr int64_t kRowsPerPart = 4;
+const char* const kName = "additive attention";
 
 using reference::AdditiveRow;
 using reference::AdditiveRowGradients;
 
 template <class T>
-void check(const char* name, const MatrixView<T>& view, int64_t rows, int64_t columns, const char* letters) {
-  const std::array<int64_t, 2> shape = {view.rows, view.columns}, expected = {rows, columns};
-  if (shape != expected)
-    throw ShapeError(std::string("[additive attention] ") + name + " " + shape_text(shape) + ", expected " +
-                     shape_text(expected) + " (" + letters + ")");
-  if (view.columns > 1 && view.column_stride != 1)
-    throw ShapeError(std::string("[additive attention] ") + name + " has column stride " +
-                     std::to_string(view.column_stride) + ", expected 1");
-}
-
-template <class T>
-int64_t sentence_of(const AdditiveOperands<T>& o, int64_t row) {
-  return o.sentences.empty() ? row : o.sentences[static_cast<size_t>(row)];
+RaggedSources sources(const AdditiveOperands<T>& o) {
+  return {o.offsets, o.sentences};
 }
 
 /// Checks everything that both directions share; weights are [R, >= longest S].
 template <class T, class W>
 void check_operands(const AdditiveOperands<T>& o, const MatrixView<W>& weights) {
   const int64_t R = o.query.rows, A = o.query.columns;
-  if (o.offsets.empty() || o.offsets.front() < 0 || !std::is_sorted(o.offsets.begin(), o.offsets.end()))
-    throw ShapeError("[additive attention] offsets must hold B + 1 numbers from 0 upwards that never fall");
-  const auto B = static_cast<int64_t>(o.offsets.size()) - 1;
-  check("query", o.query, R, A, "R, A");
-  check("keys", o.keys, o.keys.rows, A, "S, A");
-  check("values", o.values, o.keys.rows, o.values.columns, "S, E");
-  if (o.offsets.back() > o.keys.rows)
-    throw ShapeError("[additive attention] offsets end at " + std::to_string(o.offsets.back()) +
-                     ", but keys have " + std::to_string(o.keys.rows) + " rows (S)");
-  if (!o.sentences.empty() && static_cast<int64_t>(o.sentences.size()) != R)
-    throw ShapeError("[additive attention] sentences [" + std::to_string(o.sentences.size()) +
-                     "], expected [" + std::to_string(R) + "] (R)");
-  int64_t longest = 0;
-  for (int64_t i = 0; i < R; ++i) {
-    const int64_t b = sentence_of(o, i);
-    if (b < 0 || b >= B)
-      throw ShapeError("[additive attention] row " + std::to_string(i) + " looks at sentence " +
-                       std::to_string(b) + " of " + std::to_string(B));
-    const auto s = static_cast<size_t>(b);
-    longest = std::max(longest, o.offsets[s + 1] - o.offsets[s]);
-  }
-  check("weights", weights, R, std::max(longest, weights.columns), "R, at least the longest S");
-}
-
-/// Whether two rows look at the same sentence, so that they add to the same gradients.
-template <class T>
-bool sentences_repeat(const AdditiveOperands<T>& o) {
-  std::vector<bool> seen(o.offsets.size());
-  for (const int32_t b : o.sentences) {
-    if (seen[static_cast<size_t>(b)]) return true;
-    seen[static_cast<size_t>(b)] = true;
-  }
-  return false;
+  check_matrix(kName, "query", o.query, R, A, "R, A");
+  check_matrix(kName, "keys", o.keys, o.keys.rows, A, "S, A");
+  check_matrix(kName, "values", o.values, o.keys.rows, o.values.columns, "S, E");
+  const int64_t longest = sources(o).check(kName, R, o.keys.rows);
+  check_matrix(kName, "weights", weights, R, std::max(longest, weights.columns), "R, at least the longest S");
 }
 
 template <class T>
 AdditiveRow<T> row_operands(const AdditiveOperands<T>& o, int64_t i) {
-  const auto b = static_cast<size_t>(sentence_of(o, i));
-  const int64_t begin = o.offsets[b];
+  const RaggedSources from = sources(o);
   return {.q = o.query.row(i),
-          .keys = o.keys.row(begin),
-          .values = o.values.row(begin),
+          .keys = o.keys.row(from.begin(i)),
+          .values = o.values.row(from.begin(i)),
           .v = o.v,
-          .S = o.offsets[b + 1] - begin,
+          .S = from.length(i),
           .A = o.query.columns,
           .E = o.values.columns,
           .key_stride = o.keys.row_stride,
@@ -94,7 +51,7 @@ AdditiveRow<T> row_operands(const AdditiveOperands<T>& o, int64_t i) {
 template <class T>
 AdditiveRowGradients<T> row_gradients(const AdditiveOperands<T>& o, const AdditiveGradients<T>& g, int64_t i,
                                       T* dv) {
-  const int64_t begin = o.offsets[static_cast<size_t>(sentence_of(o, i))];
+  const int64_t begin = sources(o).begin(i);
   return {.dc = g.d_context.row(i),
           .dalpha = g.d_weights.data ? g.d_weights.row(i) : nullptr,
           .dq = g.d_query.row(i),
@@ -119,21 +76,10 @@ void backward_row(const AdditiveRow<double>& row, const double* alpha,
   reference::additive_backward(row, alpha, d);
 }
 
-/// Calls body(part, first row, last row) for parts of kRowsPerPart rows.
-template <class Body>
-void for_parts(int64_t rows, ThreadPool* pool, const Body& body) {
-  const int64_t parts = (rows + kRowsPerPart - 1) / kRowsPerPart;
-  const auto part = [&](int64_t p) { body(p, p * kRowsPerPart, std::min(rows, (p + 1) * kRowsPerPart)); };
-  if (pool)
-    pool->parallel_for(parts, part);
-  else
-    for (int64_t p = 0; p < parts; ++p) part(p);
-}
-
 template <class T>
 void forward(const AdditiveOperands<T>& o, MatrixView<T> weights, MatrixView<T> context, ThreadPool* pool) {
   check_operands(o, weights);
-  check("context", context, o.query.rows, o.values.columns, "R, E");
+  check_matrix(kName, "context", context, o.query.rows, o.values.columns, "R, E");
   for_parts(o.query.rows, pool, [&](int64_t, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) forward_row(row_operands(o, i), weights.row(i), context.row(i));
   });
@@ -144,14 +90,14 @@ void backward(const AdditiveOperands<T>& o, MatrixView<const T> weights, const A
               ThreadPool* pool) {
   const int64_t R = o.query.rows, A = o.query.columns, E = o.values.columns;
   check_operands(o, weights);
-  check("d_context", g.d_context, R, E, "R, E");
-  if (g.d_weights.data) check("d_weights", g.d_weights, R, weights.columns, "R, S");
-  check("d_query", g.d_query, R, A, "R, A");
-  check("d_keys", g.d_keys, o.keys.rows, A, "S, A");
-  if (g.d_values.data) check("d_values", g.d_values, o.values.rows, E, "S, E");
+  check_matrix(kName, "d_context", g.d_context, R, E, "R, E");
+  if (g.d_weights.data) check_matrix(kName, "d_weights", g.d_weights, R, weights.columns, "R, S");
+  check_matrix(kName, "d_query", g.d_query, R, A, "R, A");
+  check_matrix(kName, "d_keys", g.d_keys, o.keys.rows, A, "S, A");
+  if (g.d_values.data) check_matrix(kName, "d_values", g.d_values, o.values.rows, E, "S, E");
   // d_v is summed part by part, then over the parts in order: the same bits for every number of threads.
-  if (pool && sentences_repeat(o)) pool = nullptr;  // the same bits, without a race
-  const int64_t parts = (R + kRowsPerPart - 1) / kRowsPerPart;
+  if (pool && sources(o).repeat()) pool = nullptr;  // the same bits, without a race
+  const int64_t parts = parts_of(R);
   AlignedBuffer<T> dv(parts * A);
   for_parts(R, pool, [&](int64_t p, int64_t first, int64_t last) {
     T* part_dv = dv.data() + p * A;

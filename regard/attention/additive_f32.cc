@@ -12,6 +12,7 @@
 // After foreach_target.
 #include <hwy/highway.h>
 
+#include "regard/attention/source_rows-inl.h"
 #include "regard/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,13 +26,9 @@ using reference::AdditiveRowGradients;
 const hn::ScalableTag<float> d;
 using V = hn::Vec<decltype(d)>;
 
-/// Four rows of a matrix; those behind the last one repeat it.
-struct FourRows {
-  const float* p[4];
-  FourRows(const float* first, int64_t stride, int64_t count) {
-    for (int64_t i = 0; i < 4; ++i) p[i] = first + std::min(i, count - 1) * stride;
-  }
-};
+HWY_INLINE SourceRows<const float> row_values(const AdditiveRow<float>& row) {
+  return {row.values, row.S, row.E, row.value_stride};
+}
 
 /// Fetches columns [begin, end) of four rows of values into the cache.
 HWY_INLINE void fetch(const FourRows& values, int64_t begin, int64_t end) {
@@ -62,60 +59,10 @@ HWY_INLINE void four_scores(const AdditiveRow<float>& row, int64_t j, int64_t co
   for (int64_t i = 0; i < count; ++i) e[i] = sums[i];
 }
 
-/// c = sum_j alpha_j h_j over columns [i, i + 8 N).
-HWY_INLINE void eight_sums(const AdditiveRow<float>& row, const float* alpha, float* c, int64_t i) {
-  const auto N = static_cast<int64_t>(hn::Lanes(d));
-  V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
-  const float* h = row.values + i;
-  for (int64_t j = 0; j < row.S; ++j, h += row.value_stride) {
-    const V weight = hn::Set(d, alpha[j]);
-    s0 = hn::MulAdd(weight, hn::LoadU(d, h), s0);
-    s1 = hn::MulAdd(weight, hn::LoadU(d, h + N), s1);
-    s2 = hn::MulAdd(weight, hn::LoadU(d, h + 2 * N), s2);
-    s3 = hn::MulAdd(weight, hn::LoadU(d, h + 3 * N), s3);
-    s4 = hn::MulAdd(weight, hn::LoadU(d, h + 4 * N), s4);
-    s5 = hn::MulAdd(weight, hn::LoadU(d, h + 5 * N), s5);
-    s6 = hn::MulAdd(weight, hn::LoadU(d, h + 6 * N), s6);
-    s7 = hn::MulAdd(weight, hn::LoadU(d, h + 7 * N), s7);
-  }
-  hn::StoreU(s0, d, c + i);
-  hn::StoreU(s1, d, c + i + N);
-  hn::StoreU(s2, d, c + i + 2 * N);
-  hn::StoreU(s3, d, c + i + 3 * N);
-  hn::StoreU(s4, d, c + i + 4 * N);
-  hn::StoreU(s5, d, c + i + 5 * N);
-  hn::StoreU(s6, d, c + i + 6 * N);
-  hn::StoreU(s7, d, c + i + 7 * N);
-}
-
 void forward_row(const AdditiveRow<float>& row, float* alpha, float* c) {
   for (int64_t j = 0; j < row.S; j += 4) four_scores(row, j, std::min<int64_t>(4, row.S - j), alpha + j);
   simd::softmax(alpha, alpha, row.S);
-  const auto N = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + 8 * N <= row.E; i += 8 * N) eight_sums(row, alpha, c, i);
-  sn::for_vectors(d, row.E - i, [&](auto io, int64_t k) REGARD_VECTOR_LAMBDA {
-    V s = hn::Zero(d);
-    for (int64_t j = 0; j < row.S; ++j)
-      s = hn::MulAdd(hn::Set(d, alpha[j]), io.load(row.values + j * row.value_stride + i + k), s);
-    io.store(s, c + i + k);
-  });
-}
-
-/// dalpha_j = dc' h_j for values j..j+count, count <= 4.
-HWY_INLINE void four_products(const AdditiveRow<float>& row, const float* dc, int64_t j, int64_t count,
-                              float* dalpha) {
-  const FourRows h(row.values + j * row.value_stride, row.value_stride, count);
-  V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-  sn::for_vectors(d, row.E, [&](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
-    const V g = io.load(dc + i);
-    s0 = hn::MulAdd(g, io.load(h.p[0] + i), s0);
-    s1 = hn::MulAdd(g, io.load(h.p[1] + i), s1);
-    s2 = hn::MulAdd(g, io.load(h.p[2] + i), s2);
-    s3 = hn::MulAdd(g, io.load(h.p[3] + i), s3);
-  });
-  const float sums[4] = {sn::sum(d, s0), sn::sum(d, s1), sn::sum(d, s2), sn::sum(d, s3)};
-  for (int64_t i = 0; i < count; ++i) dalpha[i] = sums[i];
+  weighted_sum_row(alpha, row_values(row), c);
 }
 
 /// Differentiates e_j = v' tanh(q + k_j) for one vector of columns [a, a + N) (`io` Whole or Tail) and all
@@ -171,7 +118,7 @@ HWY_INLINE void two_score_gradients(const AdditiveRow<float>& row, const float* 
 void backward_row(const AdditiveRow<float>& row, const float* alpha, const AdditiveRowGradients<float>& g) {
   static thread_local AlignedBuffer<float> scratch;
   float* de = scratch.grow(row.S);
-  for (int64_t j = 0; j < row.S; j += 4) four_products(row, g.dc, j, std::min<int64_t>(4, row.S - j), de + j);
+  products_row(g.dc, row_values(row), de);
   if (g.dalpha) simd::add(de, g.dalpha, de, row.S);
   if (g.dvalues)
     for (int64_t j = 0; j < row.S; ++j) simd::axpy(alpha[j], g.dc, g.dvalues + j * g.dvalue_stride, row.E);

@@ -2,15 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
+#include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "regard/attention/additive_reference.h"
 #include "regard/base/numeric_gradient.h"
+#include "regard/gemm/gemm.h"
 #include "tests/support/every_target.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/padded_matrix.h"
@@ -98,6 +103,61 @@ TEST(Additive, ByHand) {
   EXPECT_NEAR(alpha[0], 0.75, 1e-15);
   EXPECT_NEAR(alpha[1], 0.25, 1e-15);
   EXPECT_NEAR(c, 7, 1e-14);
+}
+
+/// Normal numbers as numpy's RandomState draws them: MT19937, 53 bits, Marsaglia's polar method, the second
+/// first.
+class NumpyNormals {
+ public:
+  explicit NumpyNormals(uint32_t seed) : random_(seed) {}
+  std::vector<double> draw(int64_t n, double scale) {
+    std::vector<double> x(static_cast<size_t>(n));
+    for (double& y : x) y = normal() * scale;
+    return x;
+  }
+
+ private:
+  double uniform() {
+    const auto a = static_cast<double>(random_() >> 5), b = static_cast<double>(random_() >> 6);
+    return (a * 67108864 + b) / 9007199254740992;
+  }
+  double normal() {
+    if (kept_) return std::exchange(kept_, std::nullopt).value();
+    for (;;) {
+      const double x = 2 * uniform() - 1, y = 2 * uniform() - 1, r = x * x + y * y;
+      if (r >= 1 || r == 0) continue;
+      const double factor = std::sqrt(-2 * std::log(r) / r);
+      kept_ = factor * x;
+      return factor * y;
+    }
+  }
+  std::mt19937 random_;
+  std::optional<double> kept_;
+};
+
+TEST(Additive, AnEssaysExample) {
+  // np.random.seed(42); ten states of 256 numbers, a decoder's state, W_s, W_h and v, drawn in this order.
+  NumpyNormals numpy(42);
+  const std::vector<double> h = numpy.draw(10 * 256, 0.1), s = numpy.draw(256, 0.1);
+  const std::vector<double> Ws = numpy.draw(128 * 256, 0.05), Wh = numpy.draw(128 * 256, 0.05);
+  const std::vector<double> v = numpy.draw(128, 0.05);
+  std::vector<double> q(128), k(10 * 128), alpha(10), c(256);
+  gemm::multiply(matrix<const double>(s.data(), 1, 256),
+                 matrix<const double>(Ws.data(), 128, 256).transposed(), matrix(q.data(), 1, 128));
+  gemm::multiply(matrix<const double>(h.data(), 10, 256),
+                 matrix<const double>(Wh.data(), 128, 256).transposed(), matrix(k.data(), 10, 128));
+  const std::vector<int64_t> offsets = {0, 10};
+  additive_forward({matrix<const double>(q.data(), 1, 128), matrix<const double>(k.data(), 10, 128),
+                    matrix<const double>(h.data(), 10, 256), v.data(), offsets},
+                   matrix(alpha.data(), 1, 10), matrix(c.data(), 1, 256));
+  EXPECT_EQ(std::max_element(alpha.begin(), alpha.end()) - alpha.begin(), 8);
+  EXPECT_NEAR(std::accumulate(alpha.begin(), alpha.end(), 0.), 1, 1e-14);
+  const double weights[] = {0.09403933, 0.10337516, 0.10163641},
+               context[] = {0.04926574, 0.03790324, 0.02441743};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(alpha[i], weights[i], 5e-9);
+    EXPECT_NEAR(c[i], context[i], 5e-9);
+  }
 }
 
 void check_widths(int64_t A, int64_t E, const std::vector<int32_t>& map) {

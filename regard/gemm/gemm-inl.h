@@ -27,14 +27,7 @@
 #include "regard/base/aligned_buffer.h"
 #include "regard/base/span.h"
 #include "regard/gemm/gemm.h"
-
-// Loops over the register tile must vanish, or the tile would live in memory.
-#undef REGARD_UNROLL
-#if defined(__clang__)
-#define REGARD_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define REGARD_UNROLL _Pragma("GCC unroll 16")
-#endif
+#include "regard/simd/unroll.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace regard::gemm::HWY_NAMESPACE {
