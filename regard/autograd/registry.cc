@@ -24,6 +24,10 @@ std::vector<const Operation*> all_operations() {
           &kGruSequence,
           &kAdditiveAttention,
           &kAttentionDecoder,
+          &kDotAttention,
+          &kLocationAttention,
+          &kLocalAttention,
+          &kLocalCentres,
           &kOutputLoss};
 }
 

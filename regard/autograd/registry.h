@@ -7,6 +7,7 @@ namespace regard::autograd {
 
 extern const Operation kLinear, kAdd, kAddBias, kMultiply, kMix, kTanh, kSigmoid, kRelu, kColumns,
     kConcatColumns, kConcatRows, kRows, kRowRange, kMaxout, kDropout, kSum, kElmanSequence, kLstmSequence,
-    kGruSequence, kAdditiveAttention, kAttentionDecoder, kOutputLoss;
+    kGruSequence, kAdditiveAttention, kAttentionDecoder, kDotAttention, kLocationAttention, kLocalAttention,
+    kLocalCentres, kOutputLoss;
 
 }  // namespace regard::autograd

@@ -163,6 +163,7 @@ void take_model_options(TrainArguments& a) {
     const auto found = std::find(choice->names.begin(), choice->names.end(), a.choices[name]);
     choice->set(a.session.config, static_cast<int>(found - choice->names.begin()));
   }
+  models::check_config(kind, a.session.config);
 }
 
 void check(const TrainArguments& a) {

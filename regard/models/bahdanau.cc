@@ -45,9 +45,9 @@ Memory Bahdanau::encode(std::span<const std::span<const int32_t>> sources, const
   const Encoded encoded = encoder_(sources, E_source_, config(), dropout);
   Memory memory;
   memory.sources = encoded.sources;
-  memory.h = encoded.h;                                          // h_j      [S, 2N]
-  memory.keys = linear(memory.h, U_a_, b_a_);                    // U_a h_j  [S, A]
-  const Tensor s0 = tanh(linear(encoded.backward, W_s_, b_s_));  // s_0 = tanh(W_s h_1 <-)  [B, N]
+  memory.h = encoded.h;                                                   // h_j      [S, 2N]
+  memory.keys = linear(memory.h, U_a_, b_a_);                             // U_a h_j  [S, A]
+  const Tensor s0 = tanh(linear(encoded.backward.back().h, W_s_, b_s_));  // s_0 = tanh(W_s h_1 <-)  [B, N]
   memory.initial_state = {s0};
   if (nn::has_memory(config().cell)) memory.initial_state.push_back(Tensor::zeros(s0.shape(), s0.dtype()));
   return memory;

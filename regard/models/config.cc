@@ -11,7 +11,7 @@
 namespace regard::models {
 namespace {
 
-constexpr int64_t kLargestWidth = 16384, kLargestVocabulary = int64_t{1} << 24;
+constexpr int64_t kLargestWidth = 16384, kLargestWindow = 1024, kLargestVocabulary = int64_t{1} << 24;
 
 template <auto Member>
 ChoiceField choice(std::vector<std::string> names) {
@@ -43,6 +43,17 @@ std::vector<ConfigField> make_fields() {
       {"bidirectional", "The encoder reads in both directions", FlagField{&ModelConfig::bidirectional}},
       {"reverse_source", "The encoder reads the source's words from the end (Sutskever et al. 2014)",
        FlagField{&ModelConfig::reverse_source}},
+      {"score", "How states are scored against annotations (Luong et al. 2015)",
+       choice<&ModelConfig::score>({"dot", "general", "concat", "location"})},
+      {"attention",
+       "All of the source, or a window: at the target's own position (local-m), at a predicted one (local-p)",
+       choice<&ModelConfig::attention>({"global", "local-m", "local-p"})},
+      {"window", "Half width D of the window of local attention",
+       IntegerField{&ModelConfig::window, 0, kLargestWindow}},
+      {"longest_source", "Source positions that --score location has weights for",
+       IntegerField{&ModelConfig::longest_source, 0, kLargestWidth}},
+      {"input_feeding", "The decoder also reads its last attentional vector",
+       FlagField{&ModelConfig::input_feeding}},
       {"dropout", "Share of numbers dropped in training, of encoder states and of the readout",
        NumberField{&ModelConfig::dropout, 0, 0.95}},
   };

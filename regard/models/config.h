@@ -17,6 +17,10 @@ namespace regard::models {
 /// The decoder's last hidden layer.
 enum class Readout { tanh, maxout };
 
+/// How a decoder's state is scored against an annotation, and which annotations it sees (Luong et al. 2015).
+enum class Score { dot, general, concat, location };
+enum class Attention { global, local_m, local_p };
+
 /// What a model is made of. A model reads some of these (its registration lists which); the rest stays at the
 /// default. Letters as in the models: V vocabularies, D embedding, N state, A alignment, R readout.
 struct ModelConfig {
@@ -27,6 +31,11 @@ struct ModelConfig {
   Readout readout = Readout::tanh;
   bool reverse_source = false;
   bool bidirectional = false;
+  Score score = Score::general;
+  Attention attention = Attention::global;
+  int64_t window = 0;          ///< half width D of local attention; 0: not given
+  int64_t longest_source = 0;  ///< positions that location scores; 0: not given
+  bool input_feeding = false;
   double dropout = 0;
 };
 

@@ -40,8 +40,9 @@ Memory FixedVector::encode(std::span<const std::span<const int32_t>> sources, co
   const Encoded encoded = encoder_(sources, E_source_, config(), dropout);
   Memory memory;
   memory.sources = encoded.sources;
-  memory.h = config().bidirectional ? concat_columns(std::vector{encoded.forward, encoded.backward})
-                                    : encoded.forward;  // v  [B, E]
+  memory.h = encoded.forward.back().h;  // v  [B, E]
+  if (config().bidirectional)
+    memory.h = concat_columns(std::vector{encoded.forward.back().h, encoded.backward.back().h});
   for (size_t l = 0; l < decoder_.size(); ++l) {
     const nn::CellState s0 = initial(memory, l);
     memory.initial_state.push_back(s0.h);

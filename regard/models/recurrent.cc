@@ -55,11 +55,11 @@ Encoded RecurrentEncoder::operator()(std::span<const std::span<const int32_t>> s
     };
     const nn::Sequence forward = read(layers_[l].forward, false);  // h_j ->  [S, N]
     result.h = forward.h;
-    result.forward = forward.last.h;
+    result.forward.push_back(forward.last);
     if (bidirectional_) {
       const nn::Sequence backward = read(layers_[l].backward, true);  // h_j <-  [S, N]
       result.h = concat_columns(std::vector{forward.h, backward.h});  // h_j     [S, 2N]
-      result.backward = backward.last.h;
+      result.backward.push_back(backward.last);
     }
     result.h = dropout(result.h, kEncoderLayer + l, result.sources);
     below = result.h;

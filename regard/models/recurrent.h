@@ -22,12 +22,13 @@ struct RecurrentLayer {
   nn::Cell cell() const { return {kind, U, b_hh}; }
 };
 
-/// What an encoder returns: annotations of every position, and the last states of its top layer.
+/// What an encoder returns: annotations of every position, and the last states of every layer.
 struct Encoded {
   autograd::Ragged sources;
-  Tensor h;         ///< [S, N], in both directions [S, 2N]
-  Tensor forward;   ///< [B, N] after the last word
-  Tensor backward;  ///< [B, N] after the first word, read from the end; undefined in one direction
+  Tensor h;                            ///< [S, N], in both directions [S, 2N]
+  std::vector<nn::CellState> forward;  ///< [B, N] after the last word, by layer
+  std::vector<nn::CellState>
+      backward;  ///< [B, N] after the first word, read from the end; in both directions
 };
 
 /// An encoder of one or more recurrent layers, in one direction or both, over embeddings of the source.

@@ -4,6 +4,7 @@
 
 #include "regard/models/bahdanau.h"
 #include "regard/models/fixed_vector.h"
+#include "regard/models/luong.h"
 
 namespace regard::models {
 namespace {
@@ -34,6 +35,13 @@ std::vector<ModelKind> make_list() {
        "a bidirectional encoder that the decoder looks back at (Bahdanau, Cho and Bengio 2015)",
        {"embedding", "width", "alignment_width", "readout_width", "cell", "readout", "dropout"},
        make<Bahdanau>},
+      {"luong",
+       "attention after the recurrent step, global or local (Luong, Pham and Manning 2015)",
+       {"embedding", "width", "alignment_width", "readout_width", "layers", "cell", "bidirectional", "score",
+        "attention", "window", "longest_source", "input_feeding", "dropout"},
+       make<Luong>,
+       {},
+       Luong::check},
   };
 }
 
@@ -53,7 +61,12 @@ const ModelKind& model_kind(std::string_view name) {
   throw UsageError(fmt::format("there is no model \"{}\"; expected one of {}", name, names));
 }
 
+void check_config(const ModelKind& kind, const ModelConfig& config) {
+  if (kind.check) kind.check(config);
+}
+
 std::unique_ptr<EncoderDecoder> make_model(const ModelKind& kind, const ModelConfig& config, uint64_t seed) {
+  check_config(kind, config);
   auto model = kind.make(config);
   model->initialise(seed);
   return model;

@@ -15,12 +15,16 @@ struct ModelKind {
   const char* summary;               ///< one line, with its paper
   std::vector<const char*> options;  ///< names of the fields of ModelConfig that it reads
   std::unique_ptr<EncoderDecoder> (*make)(const ModelConfig&);
-  ModelConfig defaults{};  ///< what an option is if nothing is said
+  ModelConfig defaults{};                       ///< what an option is if nothing is said
+  void (*check)(const ModelConfig&) = nullptr;  ///< throws UsageError if options do not fit each other
 };
 
 std::span<const ModelKind> all_models();
 /// Throws UsageError listing the names.
 const ModelKind& model_kind(std::string_view name);
+
+/// Throws UsageError, with the reason, if the configuration's parts do not fit each other.
+void check_config(const ModelKind& kind, const ModelConfig& config);
 
 /// A model with parameters drawn from `seed`. Throws UsageError if the configuration's parts do not fit.
 std::unique_ptr<EncoderDecoder> make_model(const ModelKind& kind, const ModelConfig& config, uint64_t seed);

@@ -52,4 +52,9 @@ Tensor Dropout::operator()(const Tensor& x, uint64_t layer, const autograd::Ragg
   return autograd::dropout(x, rate_, keys);
 }
 
+Tensor Dropout::mask(int64_t N, uint64_t layer, const autograd::Ragged& sentences, DType dtype) const {
+  if (rate_ == 0) return {};
+  return (*this)(Tensor::full({sentences.total(), N}, 1, dtype), layer, sentences);
+}
+
 }  // namespace regard::models

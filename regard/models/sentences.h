@@ -51,6 +51,9 @@ class Dropout {
   Dropout(double rate, const SentencePairs& pairs, const LossOptions& options);
   /// x [total, N], or [B, N] with one row a sentence.
   Tensor operator()(const Tensor& x, uint64_t layer, const autograd::Ragged& sentences) const;
+  /// What x [total, N] would be multiplied by, for steps that take their rows one by one; undefined: nothing
+  /// is dropped.
+  Tensor mask(int64_t N, uint64_t layer, const autograd::Ragged& sentences, DType dtype) const;
 
  private:
   double rate_ = 0;

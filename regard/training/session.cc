@@ -114,6 +114,7 @@ class Session {
 
  private:
   ModelDirectory prepare() {
+    models::check_config(models::model_kind(options_.model), options_.config);
     const std::string print = fingerprint(lines_);
     if (!options_.resume) {
       auto directory = ModelDirectory::create_aside(options_.output, print);

@@ -38,7 +38,8 @@ struct SessionHooks {
 /// Trains in `output`.
 /// A new directory gets config.json, vocabularies, first weights and a state before the first step.
 /// With `resume` the state is loaded and everything but steps, epochs, minutes and saving must be as it was.
-/// Throws UsageError (directory not empty, options that differ, naming both values), DataError, SystemError.
+/// Throws UsageError (model options that do not fit each other, directory not empty, options that differ, naming
+/// both values), DataError, SystemError.
 Ending run_session(const SessionOptions& options, const Lines& lines, const SessionHooks& hooks,
                    ThreadPool& pool);
 

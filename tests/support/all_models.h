@@ -24,6 +24,12 @@ struct ModelVariant {
   }
 };
 
+/// What a choice needs beside itself.
+inline void complete(models::ModelConfig& config) {
+  if (config.attention != models::Attention::global) config.window = 2;
+  if (config.score == models::Score::location) config.longest_source = 6;
+}
+
 /// Each model as it comes, and once for every other value of each choice and flag that it reads.
 inline std::vector<ModelVariant> all_model_variants() {
   std::vector<ModelVariant> variants;
@@ -38,6 +44,7 @@ inline std::vector<ModelVariant> all_model_variants() {
       for (char& c : name)
         if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
       variants.push_back({std::move(name), &kind, changed});
+      complete(variants.back().config);
     };
     add("", config);
     for (const char* option : kind.options) {
