@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "regard/base/file.h"
@@ -91,7 +92,7 @@ void expect_attention(const EncoderDecoder& model, const boost::json::object& ex
     const auto& row = expected.at("attention").as_array()[i].as_array();
     ASSERT_EQ(row.size(), kSources[0].size());
     for (size_t j = 0; j < row.size(); ++j)
-      EXPECT_NEAR(step.alpha.data<double>()[j], row[j].as_double(), 1e-13);
+      EXPECT_NEAR(step.alpha.data<double>()[j], row[j].to_number<double>(), 1e-13);
     state = step.state;
     y = kTargets[0][i];
   }
@@ -130,6 +131,35 @@ TEST_P(FixedVectorGolden, LossAndEveryGradient) {
 INSTANTIATE_TEST_SUITE_P(, FixedVectorGolden,
                          testing::Values("gru", "gru_both_ways", "rnn_two_layers_both_ways",
                                          "lstm_two_layers_reversed", "gru_2014_maxout"),
+                         [](const testing::TestParamInfo<std::string>& test) { return test.param; });
+
+class LuongGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(LuongGolden, LossAttentionAndEveryGradient) {
+  const auto expected = golden("luong.json", GetParam());
+  ModelConfig config = golden_config();
+  const auto choose = [&](const char* field, const char* key) {
+    const auto& choice = std::get<ChoiceField>(config_field(field).kind);
+    const auto found = std::find(choice.names.begin(), choice.names.end(), expected.at(key).as_string());
+    choice.set(config, static_cast<int>(found - choice.names.begin()));
+  };
+  choose("cell", "cell");
+  choose("score", "score");
+  choose("attention", "kind");
+  config.layers = expected.at("layers").as_int64();
+  config.bidirectional = expected.at("both").as_bool();
+  config.window = expected.at("window").as_int64();
+  config.longest_source = expected.at("positions").as_int64();
+  config.input_feeding = expected.at("feeding").as_bool();
+  const auto model = golden_model("luong", config);
+  expect_golden(*model, expected);
+  expect_attention(*model, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(, LuongGolden,
+                         testing::Values("general", "general_both_ways_feeding",
+                                         "dot_feeding_lstm_two_layers", "concat", "location", "local_m",
+                                         "local_p", "local_p_dot_feeding"),
                          [](const testing::TestParamInfo<std::string>& test) { return test.param; });
 
 TEST(Models, WeightsOfAnotherShapeAreRefused) {
