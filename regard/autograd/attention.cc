@@ -186,45 +186,6 @@ void decoder_backward(const DecoderTrace<T>& t, const DecoderNodes& nodes, const
 
 }  // namespace
 
-const Operation kAdditiveAttention("additive_attention", [] {
-  return std::vector{sample("rows 0 1 2 1", {{4, 3}, {6, 3}, {6, 5}, {3}}, [](auto in) {
-    return additive_attention(in[0], in[1], in[2], in[3], kSources, std::vector<int32_t>{0, 1, 2, 1});
-  })};
-});
-
-Tensor additive_attention(const Tensor& query, const Tensor& keys, const Tensor& values, const Tensor& v,
-                          const Ragged& sources, std::span<const int32_t> sentence_of, Tensor* weights) {
-  return dispatch(query.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    Tensor c = Tensor::empty({query.rows(), values.dim(-1)}, query.dtype());
-    const Tensor alpha = Tensor::zeros({query.rows(), sources.longest()}, query.dtype());
-    attention::additive_forward(operands<T>(query.as_matrix<T>(), keys, values, v, sources, sentence_of),
-                                alpha.as_matrix<T>(), c.as_matrix<T>());
-    if (weights) *weights = alpha;
-    const auto nq = input(query), nk = input(keys), nh = input(values), nv = input(v);
-    if (!nq && !nk && !nh && !nv) return c;
-    return record(
-        kAdditiveAttention, c,
-        [=, rows_of = std::vector<int32_t>(sentence_of.begin(), sentence_of.end())](const Tensor& dc) {
-          const DType type = query.dtype();
-          const Tensor dq = Tensor::empty(query.shape(), type), dk = Tensor::zeros(keys.shape(), type);
-          const Tensor dh = Tensor::zeros(values.shape(), type), dv = Tensor::zeros(v.shape(), type);
-          attention::additive_backward(operands<T>(query.as_matrix<T>(), keys, values, v, sources, rows_of),
-                                       alpha.as_matrix<T>(),
-                                       attention::AdditiveGradients<T>{dc.as_matrix<T>(),
-                                                                       {},
-                                                                       dq.as_matrix<T>(),
-                                                                       dk.as_matrix<T>(),
-                                                                       dh.as_matrix<T>(),
-                                                                       dv.data<T>()});
-          add_to<T>(nq, dq);
-          add_to<T>(nk, dk);
-          add_to<T>(nh, dh);
-          add_to<T>(nv, dv);
-        });
-  });
-}
-
 const Operation kAttentionDecoder("attention_decoder", [] {
   return std::vector{sample(
       "three sentences", {{3, 2}, {6, 3}, {6, 5}, {3, 2}, {3}, {4, 6}, {6, 5}, {6, 2}, {6}}, [](auto in) {

@@ -28,6 +28,7 @@ std::vector<const Operation*> all_operations() {
           &kLocationAttention,
           &kLocalAttention,
           &kLocalCentres,
+          &kGuidedLoss,
           &kOutputLoss};
 }
 

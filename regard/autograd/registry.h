@@ -8,6 +8,6 @@ namespace regard::autograd {
 extern const Operation kLinear, kAdd, kAddBias, kMultiply, kMix, kTanh, kSigmoid, kRelu, kColumns,
     kConcatColumns, kConcatRows, kRows, kRowRange, kMaxout, kDropout, kSum, kElmanSequence, kLstmSequence,
     kGruSequence, kAdditiveAttention, kAttentionDecoder, kDotAttention, kLocationAttention, kLocalAttention,
-    kLocalCentres, kOutputLoss;
+    kLocalCentres, kGuidedLoss, kOutputLoss;
 
 }  // namespace regard::autograd

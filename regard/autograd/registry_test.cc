@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "regard/autograd/operations.h"
+#include "regard/autograd/score_attention.h"
 #include "regard/autograd/sequences.h"
 #include "regard/autograd/tape.h"
 #include "regard/base/numeric_gradient.h"
@@ -21,7 +22,7 @@ Tensor weighted_sum(const Tensor& y) {
 }
 
 TEST(GradientRegistry, EveryOperationEverySample) {
-  ASSERT_GE(all_operations().size(), 26u);
+  ASSERT_GE(all_operations().size(), 27u);
   for (const Operation* operation : all_operations()) {
     const auto samples = operation->samples();
     ASSERT_FALSE(samples.empty()) << operation->name();
@@ -67,7 +68,7 @@ TEST(AttentionDecoder, EqualsItsSteps) {
     for (int64_t k = 0; k < targets.length(b); ++k) {
       const int64_t row = targets.begin(b) + k;
       const Tensor c =
-          additive_attention(linear(s, in[3]), in[1], in[2], in[4], sources, std::vector<int32_t>{b});
+          additive_attention(linear(s, in[3]), in[1], in[2], in[4], sources, std::vector<int32_t>{b}).context;
       const Tensor y = rows(in[5], std::vector<int32_t>{index[static_cast<size_t>(row)]});
       s = gru_step(add(y, linear(c, in[6])), s, in[7], in[8]);
       for (int64_t n = 0; n < 2; ++n)

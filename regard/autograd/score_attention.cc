@@ -1,8 +1,12 @@
 #include "regard/autograd/score_attention.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
+#include "regard/attention/additive.h"
 #include "regard/attention/local.h"
 #include "regard/attention/scores.h"
 #include "regard/autograd/contributions.h"
@@ -54,6 +58,37 @@ Tensor sum_of(const NodePointer& node, const Tensor& like) {
 }
 
 }  // namespace
+
+const Operation kAdditiveAttention("additive_attention", [] {
+  return std::vector{sample("rows 0 1 2 1 1", {{5, 3}, {7, 3}, {7, 4}, {3}}, [](auto in) {
+    return joined(additive_attention(in[0], in[1], in[2], in[3], kSources, kRowSentences));
+  })};
+});
+
+Attended additive_attention(const Tensor& query, const Tensor& keys, const Tensor& values, const Tensor& v,
+                            const Ragged& sources, std::span<const int32_t> sentence_of) {
+  return dispatch(query.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const auto operands = [=](const Ragged& from, std::span<const int32_t> rows) {
+      return attention::AdditiveOperands<T>{query.as_matrix<T>(), keys.as_matrix<T>(), values.as_matrix<T>(),
+                                            v.data<T>(),          from.offsets,        rows};
+    };
+    const Joined<T> y(query.rows(), values.dim(-1), sources, query.dtype());
+    attention::additive_forward(operands(sources, sentence_of), y.weights(), y.context());
+    const NodePointer nq = input(query), nk = input(keys), nh = input(values), nv = input(v);
+    if (!nq && !nk && !nh && !nv) return parted(y.tensor, y.E);
+    const auto backward = [=, rows = kept(sentence_of)](const Tensor& dy) {
+      const Joined<T> d(dy, y.E);
+      const Tensor dq = zeros_like(query), dk = sum_of(nk, keys), dh = sum_of(nh, values), dv = sum_of(nv, v);
+      attention::additive_backward(
+          operands(sources, rows), y.weights(),
+          attention::AdditiveGradients<T>{d.context(), d.weights(), dq.as_matrix<T>(), dk.as_matrix<T>(),
+                                          dh.as_matrix<T>(), dv.data<T>()});
+      add_to<T>(nq, dq);
+    };
+    return parted(record(kAdditiveAttention, y.tensor, backward), y.E);
+  });
+}
 
 const Operation kDotAttention("dot_attention", [] {
   return std::vector{sample("rows 0 1 2 1 1", {{5, 3}, {7, 3}, {7, 4}}, [](auto in) {
@@ -202,6 +237,41 @@ Tensor local_centres(const Tensor& state, const Tensor& W, const Tensor& v, cons
                                         dz.as_matrix<T>()});
       add_to<T>(ns, ds);
     });
+  });
+}
+
+const Operation kGuidedLoss("guided_loss", [] {
+  return std::vector{sample("three of six", {{2, 3}}, [](auto in) {
+    const std::vector<GuidedWeight> guided{{0, 2, 1}, {1, 0, 0.25}, {1, 1, 0.75}};
+    return guided_loss(sigmoid(in[0]), guided, 0.5);
+  })};
+});
+
+Tensor guided_loss(const Tensor& weights, std::span<const GuidedWeight> guided, double scale) {
+  for (const GuidedWeight& g : guided)
+    if (g.row < 0 || g.row >= weights.rows() || g.column < 0 || g.column >= weights.dim(-1))
+      throw ShapeError("[guided_loss] element " + std::to_string(g.row) + ", " + std::to_string(g.column) +
+                       " of weights " + shape_text(weights.shape()));
+  return dispatch(weights.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const auto tiny = static_cast<double>(std::numeric_limits<T>::min());
+    const auto weight = [=](const GuidedWeight& g) {
+      return static_cast<double>(weights.as_matrix<T>()(g.row, g.column));
+    };
+    double total = 0;
+    for (const GuidedWeight& g : guided)
+      if (weight(g) >= tiny) total -= g.share * std::log(weight(g));
+    const Tensor y = Tensor::full({1}, scale * total, weights.dtype());
+    const NodePointer nw = input(weights);
+    if (!nw) return y;
+    const auto backward = [=, elements =
+                                  std::vector<GuidedWeight>(guided.begin(), guided.end())](const Tensor& dy) {
+      const auto d = sum_of(nw, weights).as_matrix<T>();
+      const double dL = scale * static_cast<double>(dy.data<T>()[0]);
+      for (const GuidedWeight& g : elements)
+        if (weight(g) >= tiny) d(g.row, g.column) -= static_cast<T>(dL * g.share / weight(g));
+    };
+    return record(kGuidedLoss, y, backward);
   });
 }
 

@@ -1,8 +1,9 @@
 #pragma once
-// Attention by a product, by location, and within a window (Luong, Pham and Manning 2015, arXiv:1508.04025,
-// section 3): many decoder states at once, each looking at its own source. What depends on the source alone
-// is projected by the caller once: with keys W h_j the dot score is the paper's general one, and concat's
-// v' tanh(W_s s + W_h h_j) is additive_attention (sequences.h) of W_s s and keys W_h h_j.
+// Attention of many decoder states at once, each looking at its own source: additive (Bahdanau, Cho and
+// Bengio 2015, arXiv:1409.0473), by a product, by location, and within a window (Luong, Pham and Manning
+// 2015, arXiv:1508.04025, section 3). What depends on the source alone is projected by the caller once: with
+// keys W h_j the dot score is the paper's general one, and its concat, v' tanh(W_s s + W_h h_j), is additive
+// with query W_s s and keys W_h h_j.
 //
 // Letters: R rows, S source positions of all sentences, N width of states, K of keys, E of values, A of a
 // hidden layer. `sentence_of` [R] maps rows to sentences; empty: row i is sentence i. All throw ShapeError,
@@ -21,6 +22,11 @@ struct Attended {
   Tensor context;  ///< [R, E]
   Tensor weights;  ///< [R, longest S], 0 behind the end of a row's sentence
 };
+
+/// alpha_ij = softmax_j(v' tanh(q_i + k_j)), c_i = sum_j alpha_ij h_j.  query [R, A], keys [S, A], values
+/// [S, E], v [A]. See regard/attention/additive.h.
+Attended additive_attention(const Tensor& query, const Tensor& keys, const Tensor& values, const Tensor& v,
+                            const Ragged& sources, std::span<const int32_t> sentence_of);
 
 /// alpha_ij = softmax_j(q_i . k_j), c_i = sum_j alpha_ij h_j.  query [R, K], keys [S, K], values [S, E].
 /// O(sum of rows' source lengths (K + E)).
@@ -49,5 +55,16 @@ Attended local_attention(const Tensor& query, const Tensor& keys, const Tensor& 
 /// W [A, N], v [A]; returns [R, 1].
 Tensor local_centres(const Tensor& state, const Tensor& W, const Tensor& v, const Ragged& sources,
                      std::span<const int32_t> sentence_of);
+
+/// One element of a matrix of weights that should be large, and how much it counts.
+struct GuidedWeight {
+  int32_t row, column;
+  double share;
+};
+
+/// - scale sum_k share_k log weights(row_k, column_k), what guided alignment adds to a loss: Chen, Matusov,
+/// Khadivi and Peter 2016, arXiv:1607.01628, section 3.  weights [R, S]; returns [1]. A weight of 0, outside
+/// a window for one, has no gradient and adds nothing. Throws ShapeError if an element is out of range.
+Tensor guided_loss(const Tensor& weights, std::span<const GuidedWeight> guided, double scale);
 
 }  // namespace regard::autograd

@@ -83,13 +83,6 @@ Tensor elman_sequence(const RecurrenceInputs& in, const Ragged& sentences, bool 
 Tensor elman_step(const Tensor& x, const Tensor& h, const Tensor& U, const Tensor& b,
                   Activation activation = Activation::tanh);
 
-/// One step of additive attention (Bahdanau et al. 2015, A.1.2): see regard/attention/additive.h.
-/// query [R, A], keys [S, A], values [S, E], v [A]; returns c [R, E]. `weights`, if not null, receives alpha
-/// [R, longest S] (not differentiated). `sentence_of` maps rows to sentences; empty: row i is sentence i.
-Tensor additive_attention(const Tensor& query, const Tensor& keys, const Tensor& values, const Tensor& v,
-                          const Ragged& sources, std::span<const int32_t> sentence_of,
-                          Tensor* weights = nullptr);
-
 /// What the teacher-forced decoder below reads.
 struct AttentionDecoderInputs {
   Tensor s0;      ///< [B, N] initial states
@@ -107,7 +100,7 @@ struct AttentionDecoderInputs {
 ///   c_i = sum_j alpha_ij h_j,  alpha_i = softmax_j(v' tanh(W_a s_{i-1} + U_a h_j)),  s_i = GRU(y_{i-1}, c_i,
 ///   s_{i-1})
 /// index [total targets] picks y_{i-1}'s row. Returns [s_i | c_i]: [total targets, N + E].
-/// Reference: additive_attention and gru_step, step by step.
+/// Reference: additive_attention (score_attention.h) and gru_step, step by step.
 Tensor attention_decoder(const AttentionDecoderInputs& inputs, std::span<const int32_t> index,
                          const Ragged& sources, const Ragged& targets);
 

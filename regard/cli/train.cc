@@ -28,7 +28,7 @@ struct TrainArguments {
   std::string output, vocabulary, from, to;
   std::vector<std::filesystem::path> source, target;
   std::vector<std::string> data;
-  std::string dev_source, dev_target;
+  std::string dev_source, dev_target, guided_alignment;
   double dev_fraction = 0;
   std::map<std::string, CLI::Option*> model_options;  // by field
   std::map<std::string, std::string> choices;         // values of fields that are one of several names
@@ -74,6 +74,8 @@ training::Lines read_data(const TrainArguments& a) {
     } else {
       lines.source = std::move(parallel.source);
       lines.target = std::move(parallel.target);
+      if (!a.guided_alignment.empty())
+        lines.links = training::read_word_links(a.guided_alignment, lines.source, lines.target);
     }
   }
   if (has_dev) {
@@ -163,7 +165,7 @@ void take_model_options(TrainArguments& a) {
     const auto found = std::find(choice->names.begin(), choice->names.end(), a.choices[name]);
     choice->set(a.session.config, static_cast<int>(found - choice->names.begin()));
   }
-  models::check_config(kind, a.session.config);
+  training::check_options(a.session, !a.guided_alignment.empty());
 }
 
 void check(const TrainArguments& a) {
@@ -174,6 +176,10 @@ void check(const TrainArguments& a) {
     throw UsageError("give either --source F and --target F, or --data F --from LANGUAGE --to LANGUAGE");
   if (!a.data.empty() && (a.from.empty() || a.to.empty()))
     throw UsageError("--data needs --from and --to, the languages of source and target");
+  if (!a.guided_alignment.empty() && (a.source.empty() || (a.dev_fraction > 0 && a.dev_source.empty())))
+    throw UsageError(
+        "--guided-alignment goes with --source and --target line by line; --data and --dev-fraction choose "
+        "among the pairs");
 }
 
 void train(TrainArguments& a, const Common& common) {
@@ -232,6 +238,9 @@ void add_data_options(CLI::App* verb, TrainArguments& a) {
   verb->add_option("--dev-fraction", a.dev_fraction,
                    "Hold out this share of the distinct sources (of --data by default 0.05, at most 1,000)")
       ->check(CLI::Range(0.0, 0.9))
+      ->group("Data");
+  verb->add_option("--guided-alignment", a.guided_alignment,
+                   "Word links of the pairs of --source and --target, a line a pair: 0-0 1-2")
       ->group("Data");
   verb->add_option("--vocabulary-size", a.session.vocabulary.size,
                    "Pieces of the vocabulary that both languages share, at most")
@@ -294,6 +303,10 @@ void add_optimiser_options(CLI::App* verb, training::TrainingOptions& t) {
                    "Share of probability that the loss spreads over the whole vocabulary")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 0.99))
+      ->group(kGroup);
+  verb->add_option("--guided-weight", t.guided_weight, "Weight of the loss of --guided-alignment")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber)
       ->group(kGroup);
   verb->add_option("--weight-decay", t.adam.decay, "Decoupled weight decay (AdamW)")
       ->capture_default_str()

@@ -43,15 +43,16 @@ class AllModels : public testing::TestWithParam<ModelVariant> {
   }
 };
 
-TEST_P(AllModels, EveryParameterReceivesTheGradientOfTheLoss) {
-  const auto model = f64();
+/// Gradients against numeric differentiation at each parameter's largest element, which is not 0.
+void expect_every_gradient(const EncoderDecoder& model, const SentencePairs& sentences,
+                           const LossOptions& options) {
   autograd::Tape tape;
-  for (const auto& p : model->parameters()) tape.watch(p.value);
+  for (const auto& p : model.parameters()) tape.watch(p.value);
   {
     const autograd::Tape::Recording recording(tape);
-    tape.backward(model->loss(all_pairs(), {.smoothing = 0.1}));
+    tape.backward(model.loss(sentences, options));
   }
-  for (const auto& p : model->parameters()) {
+  for (const auto& p : model.parameters()) {
     const Tensor gradient = leaf_gradient(tape, p.value);
     int64_t largest = 0;
     for (int64_t i = 0; i < gradient.size(); ++i)
@@ -61,12 +62,16 @@ TEST_P(AllModels, EveryParameterReceivesTheGradientOfTheLoss) {
     double& x = p.value.data<double>()[largest];
     const double kept = x, step = 1e-5;
     x = kept + step;
-    const double above = loss_of(*model, all_pairs(), {.smoothing = 0.1});
+    const double above = loss_of(model, sentences, options);
     x = kept - step;
-    const double below = loss_of(*model, all_pairs(), {.smoothing = 0.1});
+    const double below = loss_of(model, sentences, options);
     x = kept;
     EXPECT_NEAR(analytic, (above - below) / (2 * step), 1e-6 * std::max(1.0, std::abs(analytic))) << p.name;
   }
+}
+
+TEST_P(AllModels, EveryParameterReceivesTheGradientOfTheLoss) {
+  expect_every_gradient(*f64(), all_pairs(), {.smoothing = 0.1});
 }
 
 TEST_P(AllModels, TheLossOfABatchIsTheSumOverItsSentences) {
@@ -160,6 +165,42 @@ TEST_P(AllModels, AttentionIsADistributionOverTheSource) {
       EXPECT_NEAR(sum, 1, 1e-6);
     }
   }
+}
+
+/// Target i's row t of alpha, as the steps show it.
+std::vector<std::vector<double>> rows_of_alpha(const EncoderDecoder& model, size_t i) {
+  const std::vector<std::span<const int32_t>> source{kSources[i]};
+  const Memory memory = model.encode(source);
+  State state = memory.initial_state;
+  int32_t previous = model.begin();
+  std::vector<std::vector<double>> alpha;
+  for (const int32_t y : kTargets[i]) {
+    const Step step = model.step(std::vector<int32_t>{previous}, state, memory, std::vector<int32_t>{0});
+    alpha.emplace_back(step.alpha.values<double>().begin(), step.alpha.values<double>().end());
+    state = step.state;
+    previous = y;
+  }
+  return alpha;
+}
+
+TEST_P(AllModels, GuidedAlignmentAddsTheLogarithmOfTheLinksWeights) {
+  const auto model = f64();
+  if (!model->attends()) GTEST_SKIP() << "the model has no attention";
+  const std::vector<GuidedLink> first{{0, 1, 1}, {1, 0, 0.5F}, {1, 2, 0.5F}}, second{{0, 1, 1}}, none;
+  SentencePairs guided = all_pairs();
+  guided.guidance = {first, second, none, none};
+  double expected = 0;
+  for (size_t i = 0; i < guided.guidance.size(); ++i) {
+    const auto alpha = rows_of_alpha(*model, i);
+    for (const GuidedLink& link : guided.guidance[i]) {
+      const double weight = alpha[static_cast<size_t>(link.target)][static_cast<size_t>(link.source)];
+      if (weight > 0) expected -= static_cast<double>(link.share) * std::log(weight);  // 0: outside a window
+    }
+  }
+  const LossOptions options{.smoothing = 0.1, .scale = 0.25, .guided_weight = 2};
+  EXPECT_NEAR(loss_of(*model, guided, options) - loss_of(*model, all_pairs(), options), 0.5 * expected,
+              1e-11);
+  expect_every_gradient(*model, guided, options);
 }
 
 TEST_P(AllModels, DropoutDependsOnTheSentenceAndTheStepAlone) {

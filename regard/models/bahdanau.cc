@@ -1,5 +1,6 @@
 #include "regard/models/bahdanau.h"
 
+#include "regard/autograd/score_attention.h"
 #include "regard/nn/unrolled.h"
 
 namespace regard::models {
@@ -69,7 +70,8 @@ Tensor Bahdanau::decode(const Memory& memory, const Tensor& WEy, const TargetRow
     for (const int32_t t : active.positions) words.push_back(target.previous.index()[static_cast<size_t>(t)]);
     const Tensor s = columns(before, 0, N);  // s_{i-1}  [R, N]
     const Tensor c = additive_attention(linear(s, W_a_), memory.keys, memory.h, v_a_, memory.sources,
-                                        active.sentences);  // c_i      [R, 2N]
+                                        active.sentences)
+                         .context;  // c_i      [R, 2N]
     const nn::CellState next = nn::step(decoder(), add(rows(WEy, words), linear(c, C_)),
                                         {s, lstm ? columns(before, 3 * N, 4 * N) : Tensor()});
     std::vector<Tensor> after{next.h, c};
@@ -87,13 +89,19 @@ Tensor Bahdanau::loss(const SentencePairs& pairs, const LossOptions& options) co
   const TargetRows target = target_rows(pairs.targets, begin());
   const Tensor Ey = rows(E_target_, target.previous.ids());   // E y       [T', D]
   Tensor sc = decode(memory, linear(Ey, W_, b_ih_), target);  // s_i, c_i  [T, 3N]
-  if (readout_.kind == Readout::maxout)                       // s_{i-1}, c_i
-    sc = concat_columns(std::vector{states_before(columns(sc, 0, N), memory.initial_state[0], target.targets),
-                                    columns(sc, N, 3 * N)});
+  Tensor s_before;                                            // s_{i-1}   [T, N]
+  if (readout_.kind == Readout::maxout || is_guided(pairs, options))
+    s_before = states_before(columns(sc, 0, N), memory.initial_state[0], target.targets);
+  if (readout_.kind == Readout::maxout) sc = concat_columns(std::vector{s_before, columns(sc, N, 3 * N)});
   const Tensor s_and_c = linear(sc, concat_columns(std::vector{readout_.S, readout_.C}));   // [T, R]
   const Tensor word = rows(readout_.word_part(Ey), target.previous.index());                // [T, R]
   const Tensor t = dropout(readout_.finish(s_and_c, word), kReadoutLayer, target.targets);  // t_i [T, R]
-  return output_loss(t, W_out_, b_out_, target.y, options.smoothing, options.scale);
+  const Tensor loss = output_loss(t, W_out_, b_out_, target.y, options.smoothing, options.scale);
+  if (!is_guided(pairs, options)) return loss;
+  const Tensor alpha = additive_attention(linear(s_before, W_a_), memory.keys, memory.h, v_a_, memory.sources,
+                                          sentence_rows(target.targets))
+                           .weights;  // alpha_ij of all i at once  [T, longest S]
+  return add(loss, guided_loss(alpha, pairs, options, target.targets));
 }
 
 Step Bahdanau::step(std::span<const int32_t> y_prev, const State& state, const Memory& memory,
@@ -101,8 +109,10 @@ Step Bahdanau::step(std::span<const int32_t> y_prev, const State& state, const M
   Step result;
   const Tensor& before = state[0];            // s_{i-1}   [R, N]
   const Tensor Ey = rows(E_target_, y_prev);  // E y_{i-1} [R, D]
-  const Tensor c = additive_attention(linear(before, W_a_), memory.keys, memory.h, v_a_, memory.sources,
-                                      sentence_of, &result.alpha);  // c_i  [R, 2N]
+  const autograd::Attended attended =
+      additive_attention(linear(before, W_a_), memory.keys, memory.h, v_a_, memory.sources, sentence_of);
+  const Tensor& c = attended.context;  // c_i       [R, 2N]
+  result.alpha = attended.weights;     // alpha_ij  [R, longest S]
   const nn::CellState next = nn::step(decoder(), add(linear(Ey, W_, b_ih_), linear(c, C_)),
                                       {before, state.size() > 1 ? state[1] : Tensor()});  // s_i  [R, N]
   const Tensor& seen = readout_.kind == Readout::maxout ? before : next.h;

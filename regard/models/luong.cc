@@ -126,12 +126,9 @@ Attended Luong::attend(const Tensor& h_t, const Tensor& t, const Memory& memory,
   }
   if (config().score == Score::location)
     return autograd::location_attention(h_t, W_a_, memory.h, memory.sources, sentence_of);
-  if (config().score == Score::concat) {
-    Attended result;
-    result.context = autograd::additive_attention(linear(h_t, W_a_t_), memory.keys, memory.h, v_a_,
-                                                  memory.sources, sentence_of, &result.weights);
-    return result;
-  }
+  if (config().score == Score::concat)
+    return autograd::additive_attention(linear(h_t, W_a_t_), memory.keys, memory.h, v_a_, memory.sources,
+                                        sentence_of);
   return autograd::dot_attention(h_t, memory.keys, memory.h, memory.sources, sentence_of);
 }
 
@@ -170,8 +167,8 @@ Luong::Next Luong::next(const Tensor& WEy, const State& before, const Memory& me
 
 /// Without input feeding the recurrence does not wait for attention: each layer runs as one sequence, and all
 /// positions attend together.
-Tensor Luong::decode_at_once(const Memory& memory, const Tensor& WEy, const TargetRows& target,
-                             const Dropout& dropout) const {
+Luong::Decoded Luong::decode_at_once(const Memory& memory, const Tensor& WEy, const TargetRows& target,
+                                     const Dropout& dropout) const {
   const auto every_row = identity_index(target.targets.total());
   Tensor h_t;
   for (size_t l = 0; l < layers(); ++l) {
@@ -186,11 +183,11 @@ Tensor Luong::decode_at_once(const Memory& memory, const Tensor& WEy, const Targ
   }
   const Attended attended =
       attend(h_t, positions(target.targets, h_t.dtype()), memory, sentence_rows(target.targets));
-  return combine(attended.context, h_t);
+  return {h_t, combine(attended.context, h_t)};
 }
 
-Tensor Luong::decode_step_by_step(const Memory& memory, const Tensor& WEy, const TargetRows& target,
-                                  const Dropout& dropout) const {
+Luong::Decoded Luong::decode_step_by_step(const Memory& memory, const Tensor& WEy, const TargetRows& target,
+                                          const Dropout& dropout) const {
   std::vector<Tensor> masks;  // [T, N] of the layers but the last
   for (size_t l = 0; l + 1 < layers(); ++l) {
     const Tensor mask = dropout.mask(config().width, kDecoderLayer + l, target.targets, WEy.dtype());
@@ -206,7 +203,9 @@ Tensor Luong::decode_step_by_step(const Memory& memory, const Tensor& WEy, const
             .state);
   };
   const Tensor states = nn::unroll(target.targets, false, concat_columns(memory.initial_state), recurrence);
-  return columns(states, states.dim(1) - config().readout_width, states.dim(1));
+  const int64_t N = config().width, W = states.dim(1), R = config().readout_width;
+  const int64_t top = N * static_cast<int64_t>(tensors_of_layers() - tensors_of_layers() / layers());
+  return {columns(states, top, top + N), columns(states, W - R, W)};
 }
 
 Tensor Luong::loss(const SentencePairs& pairs, const LossOptions& options) const {
@@ -214,10 +213,15 @@ Tensor Luong::loss(const SentencePairs& pairs, const LossOptions& options) const
   const Memory memory = encode(pairs.sources, dropout);
   const TargetRows target = target_rows(pairs.targets, begin());
   const Tensor WEy = decoder_[0].project(rows(E_target_, target.previous.ids()));  // W E y + b  [T', gN]
-  const Tensor h_tilde = config().input_feeding ? decode_step_by_step(memory, WEy, target, dropout)
-                                                : decode_at_once(memory, WEy, target, dropout);  // [T, R]
-  return output_loss(dropout(h_tilde, kReadoutLayer, target.targets), W_out_, b_out_, target.y,
-                     options.smoothing, options.scale);
+  const Decoded decoded = config().input_feeding ? decode_step_by_step(memory, WEy, target, dropout)
+                                                 : decode_at_once(memory, WEy, target, dropout);
+  const Tensor h_tilde = dropout(decoded.h_tilde, kReadoutLayer, target.targets);  // [T, R]
+  const Tensor loss = output_loss(h_tilde, W_out_, b_out_, target.y, options.smoothing, options.scale);
+  if (!is_guided(pairs, options)) return loss;
+  const Tensor alpha = attend(decoded.h_t, positions(target.targets, WEy.dtype()), memory,
+                              sentence_rows(target.targets))
+                           .weights;  // [T, longest S]
+  return add(loss, guided_loss(alpha, pairs, options, target.targets));
 }
 
 Step Luong::step(std::span<const int32_t> y_prev, const State& state, const Memory& memory,

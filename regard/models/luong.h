@@ -22,7 +22,7 @@ namespace regard::models {
 /// Row t of alpha: a score of state and annotation (dot, general, concat) is computed after y_{t-1} was read
 /// and before y_t is known, and mostly finds the source of y_{t-1}, the word just fed; row 0 then stands for
 /// the begin symbol and the row that predicts the end symbol for the last word. Bahdanau's row i is that of
-/// y_i. No row is shifted or left out here.
+/// y_i. No row is shifted or left out here. Guided alignment teaches row t the links of y_t.
 class Luong final : public EncoderDecoder {
  public:
   explicit Luong(const ModelConfig& config) : EncoderDecoder(config) {}
@@ -47,11 +47,16 @@ class Luong final : public EncoderDecoder {
 
   void visit(const ParameterVisitor& visitor) override;
   Memory encode(std::span<const std::span<const int32_t>> sources, const Dropout& dropout) const;
-  /// h~_t of all target positions, [T, R], from W E y + b of the distinct previous words.
-  Tensor decode_at_once(const Memory& memory, const Tensor& WEy, const TargetRows& target,
-                        const Dropout& dropout) const;
-  Tensor decode_step_by_step(const Memory& memory, const Tensor& WEy, const TargetRows& target,
-                             const Dropout& dropout) const;
+  /// Of all target positions.
+  struct Decoded {
+    Tensor h_t;      // [T, N]
+    Tensor h_tilde;  // [T, R]
+  };
+  /// From W E y + b of the distinct previous words.
+  Decoded decode_at_once(const Memory& memory, const Tensor& WEy, const TargetRows& target,
+                         const Dropout& dropout) const;
+  Decoded decode_step_by_step(const Memory& memory, const Tensor& WEy, const TargetRows& target,
+                              const Dropout& dropout) const;
   /// x = W E y_{t-1} + b [R, gN]; masks: dropout of the layers but the last, [R, N], may be empty.
   Next next(const Tensor& WEy, const State& before, const Memory& memory,
             std::span<const int32_t> sentence_of, std::span<const Tensor> masks) const;

@@ -17,10 +17,18 @@
 
 namespace regard::models {
 
+/// Guided alignment wants target position `target` to look at source position `source`; the shares of a
+/// target position add up to 1.
+struct GuidedLink {
+  int32_t target, source;
+  float share;
+};
+
 /// Source and target sentences of one piece of a batch, end symbols included.
 struct SentencePairs {
   std::vector<std::span<const int32_t>> sources, targets;
   std::vector<uint64_t> numbers{};  ///< of the sentences among all, for dropout; empty: 0, 1, ...
+  std::vector<std::span<const GuidedLink>> guidance{};  ///< of every pair; empty: none
 };
 
 /// Where dropout's random numbers come from. They depend on the sentence, not on batch, shard or thread.
@@ -33,6 +41,7 @@ struct LossOptions {
   double smoothing = 0;                 ///< label smoothing over all entries
   double scale = 1;                     ///< the loss is a sum over target positions times this
   std::optional<DropoutKey> dropout{};  ///< absent: no dropout, as when evaluating
+  double guided_weight = 0;             ///< of guided alignment's loss beside the other
 };
 
 /// What a decoder carries from step to step: tensors [R, ...], row r belongs to hypothesis r.
@@ -71,6 +80,7 @@ class EncoderDecoder {
   virtual bool attends() const = 0;
 
   /// The loss of all target positions, teacher-forced: scale * sum of smoothed cross-entropies, nats; [1].
+  /// With guidance, a model that attends adds guided_weight * scale * - sum share log alpha(target, source).
   virtual Tensor loss(const SentencePairs& pairs, const LossOptions& options) const = 0;
   virtual Memory encode(std::span<const std::span<const int32_t>> sources) const = 0;
   /// y_prev [R] (the begin symbol at first), state [R, ...], sentence_of [R] into the memory's sentences.

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "regard/autograd/score_attention.h"
+
 namespace regard::models {
 
 TargetRows target_rows(std::span<const std::span<const int32_t>> targets, int32_t begin) {
@@ -19,6 +21,20 @@ std::vector<int32_t> sentence_rows(const autograd::Ragged& sentences) {
   for (int64_t b = 0; b < sentences.count(); ++b)
     rows.insert(rows.end(), static_cast<size_t>(sentences.length(b)), static_cast<int32_t>(b));
   return rows;
+}
+
+bool is_guided(const SentencePairs& pairs, const LossOptions& options) {
+  return options.guided_weight > 0 && !pairs.guidance.empty();
+}
+
+Tensor guided_loss(const Tensor& alpha, const SentencePairs& pairs, const LossOptions& options,
+                   const autograd::Ragged& targets) {
+  std::vector<autograd::GuidedWeight> guided;
+  for (size_t b = 0; b < pairs.guidance.size(); ++b)
+    for (const GuidedLink& link : pairs.guidance[b])
+      guided.push_back({static_cast<int32_t>(targets.begin(static_cast<int64_t>(b))) + link.target,
+                        link.source, static_cast<double>(link.share)});
+  return autograd::guided_loss(alpha, guided, options.guided_weight * options.scale);
 }
 
 Tensor states_before(const Tensor& after, const Tensor& initial, const autograd::Ragged& sentences) {

@@ -39,6 +39,12 @@ TargetRows target_rows(std::span<const std::span<const int32_t>> targets, int32_
 /// The sentence that each row belongs to: [total].
 std::vector<int32_t> sentence_rows(const autograd::Ragged& sentences);
 
+/// True if the loss has a part for guided alignment.
+bool is_guided(const SentencePairs& pairs, const LossOptions& options);
+/// That part: alpha [total, longest S] of all target positions; returns [1].
+Tensor guided_loss(const Tensor& alpha, const SentencePairs& pairs, const LossOptions& options,
+                   const autograd::Ragged& targets);
+
 /// Each position's state before its step: [total, N] from the states after every step [total, N] and the
 /// initial ones [B, N].
 Tensor states_before(const Tensor& after, const Tensor& initial, const autograd::Ragged& sentences);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "regard/autograd/operations.h"
+#include "regard/autograd/score_attention.h"
 #include "regard/autograd/tape.h"
 #include "regard/base/random.h"
 #include "tests/support/leaf_gradient.h"
@@ -84,9 +85,9 @@ Tensor unrolled_decoder(const autograd::AttentionDecoderInputs& in, std::span<co
     const Tensor s_before = autograd::columns(previous, 0, N);  // s_{i-1} [R, N]
     const Tensor query = autograd::linear(s_before, in.W_a);    // [R, A]
     const Tensor c =
-        autograd::additive_attention(query, in.keys, in.values, in.v, sources, active.sentences);  // [R, E]
-    const Tensor x = autograd::add(autograd::rows(in.y, words), autograd::linear(c, in.C));        // [R, 3N]
-    const Tensor s = autograd::gru_step(x, s_before, in.U, in.b);  // s_i [R, N]
+        autograd::additive_attention(query, in.keys, in.values, in.v, sources, active.sentences).context;
+    const Tensor x = autograd::add(autograd::rows(in.y, words), autograd::linear(c, in.C));  // [R, 3N]
+    const Tensor s = autograd::gru_step(x, s_before, in.U, in.b);                            // s_i [R, N]
     return autograd::concat_columns(std::vector{s, c});
   });
 }

@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "regard/base/file.h"
+#include "regard/decoding/forced.h"
 #include "regard/decoding/search.h"
 #include "regard/tensor/pool.h"
 #include "regard/training/session.h"
@@ -73,6 +76,60 @@ TEST_P(AllModels, NoMemoryIsAskedForAfterTheFirstEpoch) {
   EXPECT_EQ(blocks[1], blocks[3]);
 }
 INSTANTIATE_TEST_SUITE_P(, AllModels, testing::ValuesIn(one_of_each()), tests::variant_name);
+
+class SlowGuided : public testing::TestWithParam<tests::ModelVariant> {};
+
+/// Letters are copied, and the links ask for the letter behind the one that is copied.
+TEST_P(SlowGuided, AttentionFollowsTheLinks) {
+  const tests::TemporaryFolder folder;
+  Lines lines = tests::letters(2000, false);
+  for (auto* side : {&lines.source, &lines.target, &lines.dev_source, &lines.dev_target})
+    for (std::string& line : *side) {
+      std::string words;  // a letter a word
+      for (const char c : line) words += std::string(words.empty() ? "" : " ") + c;
+      line = words;
+    }
+  for (const std::string& line : lines.source) {
+    lines.links.emplace_back();
+    const auto words = static_cast<int64_t>(line.size() + 1) / 2;
+    for (int64_t t = 0; t < words; ++t) lines.links.back().emplace_back(std::min(t + 1, words - 1), t);
+  }
+  auto options = options_of(GetParam(), folder / "m", 500);
+  options.vocabulary.kind = text::VocabularyKind::words;
+  options.config.embedding = options.config.width = 48;
+  options.config.alignment_width = options.config.readout_width = 48;
+  options.training.learning_rate = 6e-3;
+  options.training.warm_up = 100;
+  options.training.batch_tokens = 600;
+  options.training.evaluate_every = 200;
+  options.training.guided_weight = 1;
+  options.bleu_lines = 0;
+  ThreadPool pool(2);
+  run_session(options, lines, {}, pool);
+  const auto trained = models::load_model(folder / "m");
+  int followed = 0, all = 0;
+  for (size_t i = 0; i < 50; ++i) {
+    auto source = trained.source->encode(lines.source[i]);
+    source.push_back(text::Vocabulary::kEnd);
+    const auto target = trained.target->encode(lines.target[i]);
+    const std::vector<std::span<const int32_t>> sources{source}, targets{target};
+    const auto attention = decoding::force(*trained.model, sources, targets, pool)[0].attention;
+    for (const auto& [s, t] : lines.links[i]) {
+      const auto& row = attention[static_cast<size_t>(t)];
+      followed += std::max_element(row.begin(), row.end()) - row.begin() == s;
+      ++all;
+    }
+  }
+  EXPECT_GE(followed, all * 95 / 100) << "of " << all;
+}
+
+std::vector<tests::ModelVariant> attending() {
+  std::vector<tests::ModelVariant> list;
+  for (const auto& variant : one_of_each())
+    if (tests::make(variant, 9)->attends()) list.push_back(variant);
+  return list;
+}
+INSTANTIATE_TEST_SUITE_P(, SlowGuided, testing::ValuesIn(attending()), tests::variant_name);
 
 struct Task {
   tests::ModelVariant variant;

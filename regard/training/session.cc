@@ -26,6 +26,10 @@ std::string fingerprint(const Lines& lines) {
     for (const auto& line : *side) all += line + '\n';
     all += '\f';
   }
+  for (const auto& pair : lines.links) {
+    for (const auto& [s, t] : pair) all += fmt::format("{}-{} ", s, t);
+    all += '\n';
+  }
   return checksum_text(checksum(all));
 }
 
@@ -43,7 +47,8 @@ boost::json::object training_json(const TrainingOptions& t) {
           {"patience", t.patience}};
 }
 
-boost::json::object whole_config(const SessionOptions& options, const models::ModelConfig& sizes) {
+boost::json::object whole_config(const SessionOptions& options, const models::ModelConfig& sizes,
+                                 bool guided) {
   boost::json::object config{{"model", options.model}};
   for (const auto& member : models::config_json(sizes, models::model_kind(options.model).options))
     config.insert(member);
@@ -51,6 +56,7 @@ boost::json::object whole_config(const SessionOptions& options, const models::Mo
   config["vocabulary_size"] = options.vocabulary.size;  // asked for; the text may have fewer pieces
   config["longest"] = options.longest;
   config["training"] = training_json(options.training);
+  if (guided) config["training"].as_object()["guided_weight"] = options.training.guided_weight;
   return config;
 }
 
@@ -114,7 +120,7 @@ class Session {
 
  private:
   ModelDirectory prepare() {
-    models::check_config(models::model_kind(options_.model), options_.config);
+    check_options(options_, !lines_.links.empty());
     const std::string print = fingerprint(lines_);
     if (!options_.resume) {
       auto directory = ModelDirectory::create_aside(options_.output, print);
@@ -123,7 +129,7 @@ class Session {
       source_ = target_ = text::train_vocabulary(both, options_.vocabulary);
       config_ = options_.config;
       config_.source_vocabulary = config_.target_vocabulary = source_->size();
-      directory.write("config.json", pretty(whole_config(options_, config_)));
+      directory.write("config.json", pretty(whole_config(options_, config_, !lines_.links.empty())));
       models::write_vocabularies(directory, *source_, *target_);
       return directory;
     }
@@ -138,7 +144,8 @@ class Session {
     config_.source_vocabulary = source_->size();
     config_.target_vocabulary = target_->size();
     const std::string name = directory.path("config.json").string();
-    require_same(parse_json_object(directory.read("config.json"), name), whole_config(options_, config_));
+    require_same(parse_json_object(directory.read("config.json"), name),
+                 whole_config(options_, config_, !lines_.links.empty()));
     if (directory.data_fingerprint() != print)
       throw UsageError("cannot resume: the training data differ (fingerprint was " +
                        directory.data_fingerprint() + " and is now " + print +
@@ -150,6 +157,8 @@ class Session {
     Data data;
     data.source = text::encode_lines(*source_, lines_.source, options_.longest);
     data.target = text::encode_lines(*target_, lines_.target, options_.longest);
+    data.guidance = guided_links(lines_.links, {*source_, lines_.source, data.source},
+                                 {*target_, lines_.target, data.target});
     data.dev_source = text::encode_lines(*source_, lines_.dev_source, options_.longest);
     data.dev_target = text::encode_lines(*target_, lines_.dev_target, options_.longest);
     note_cuts(data);
@@ -336,6 +345,13 @@ class Session {
 
 }  // namespace
 
+void check_options(const SessionOptions& options, bool guided) {
+  const models::ModelKind& kind = models::model_kind(options.model);
+  models::check_config(kind, options.config);
+  if (guided && !kind.make(options.config)->attends())
+    throw UsageError("--guided-alignment teaches attention, and --model " + options.model + " has none");
+}
+
 Ending run_session(const SessionOptions& options, const Lines& lines, const SessionHooks& hooks,
                    ThreadPool& pool) {
   if (lines.source.empty()) throw DataError("there is nothing to train on: no sentence pairs");
@@ -343,6 +359,9 @@ Ending run_session(const SessionOptions& options, const Lines& lines, const Sess
     throw DataError(fmt::format(
         "source and target have different numbers of lines: {} and {} (development: {} and {})",
         lines.source.size(), lines.target.size(), lines.dev_source.size(), lines.dev_target.size()));
+  if (!lines.links.empty() && lines.links.size() != lines.source.size())
+    throw DataError(
+        fmt::format("there are links of {} pairs for {} pairs", lines.links.size(), lines.source.size()));
   return Session(options, lines, hooks, pool).run();
 }
 

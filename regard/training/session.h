@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "regard/models/directory.h"
+#include "regard/training/guidance.h"
 #include "regard/training/trainer.h"
 
 namespace regard::training {
@@ -25,6 +26,7 @@ struct SessionOptions {
 /// Sentence pairs as text: source[i] belongs to target[i].
 struct Lines {
   std::vector<std::string> source, target, dev_source, dev_target;
+  WordLinks links{};  ///< of every training pair, for guided alignment; empty: none
 };
 
 /// What a session tells and asks. All optional.
@@ -35,11 +37,14 @@ struct SessionHooks {
   std::function<void(const std::string& message)> note;  ///< what to know of the data
 };
 
+/// Throws UsageError if the model's options do not fit each other, or `guided` does not fit the model.
+void check_options(const SessionOptions& options, bool guided);
+
 /// Trains in `output`.
 /// A new directory gets config.json, vocabularies, first weights and a state before the first step.
 /// With `resume` the state is loaded and everything but steps, epochs, minutes and saving must be as it was.
-/// Throws UsageError (model options that do not fit each other, directory not empty, options that differ, naming
-/// both values), DataError, SystemError.
+/// Throws UsageError (model options that do not fit each other, directory not empty, options that differ,
+/// naming both values), DataError, SystemError.
 Ending run_session(const SessionOptions& options, const Lines& lines, const SessionHooks& hooks,
                    ThreadPool& pool);
 

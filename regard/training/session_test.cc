@@ -48,6 +48,24 @@ TEST(SessionThreads, TwentyStepsEqualTenAndTenOnOtherThreads) {
   EXPECT_EQ(weights_of(folder / "whole"), weights_of(folder / "halves"));
 }
 
+TEST(Session, OptionsThatDoNotFitAreRefusedBeforeAnythingIsWritten) {
+  const tests::TemporaryFolder folder;
+  Lines lines = letters(20, false);
+  ThreadPool pool(1);
+  auto options = small(folder / "m", 2);
+  options.model = "luong";
+  options.config.attention = models::Attention::local_p;
+  EXPECT_THROW(run_session(options, lines, {}, pool), UsageError);
+  options = small(folder / "m", 2);
+  options.model = "gru";
+  lines.links.resize(lines.source.size());
+  EXPECT_THROW(run_session(options, lines, {}, pool), UsageError);
+  options.model = "bahdanau";
+  lines.links.pop_back();
+  EXPECT_THROW(run_session(options, lines, {}, pool), DataError);
+  EXPECT_FALSE(std::filesystem::exists(folder / "m"));
+}
+
 TEST(Session, InterruptedAnywhereItGoesOnToTheSameWeights) {
   const tests::TemporaryFolder folder;
   const Lines lines = letters(400, false);

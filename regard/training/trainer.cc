@@ -28,13 +28,13 @@ std::vector<std::vector<int64_t>> deal(std::vector<int64_t> batch, const text::S
   return pieces;
 }
 
-models::SentencePairs pairs_of(std::span<const int64_t> numbers, const text::Sentences& source,
-                               const text::Sentences& target) {
+models::SentencePairs pairs_of(std::span<const int64_t> numbers, const Data& data) {
   models::SentencePairs pairs;
   for (int64_t i : numbers) {
-    pairs.sources.push_back(source[i]);
-    pairs.targets.push_back(target[i]);
+    pairs.sources.push_back(data.source[i]);
+    pairs.targets.push_back(data.target[i]);
     pairs.numbers.push_back(static_cast<uint64_t>(i));
+    if (!data.guidance.empty()) pairs.guidance.emplace_back(data.guidance[static_cast<size_t>(i)]);
   }
   return pairs;
 }
@@ -111,12 +111,13 @@ double Trainer::train_batch(const std::vector<int64_t>& batch, int64_t& tokens) 
   const int64_t step = progress_.step + 1;
   const models::LossOptions loss_options{.smoothing = options_.label_smoothing,
                                          .scale = 1.0 / static_cast<double>(tokens),
-                                         .dropout = models::DropoutKey{options_.seed, step}};
+                                         .dropout = models::DropoutKey{options_.seed, step},
+                                         .guided_weight = options_.guided_weight};
   pool_.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) {
     const auto p = static_cast<size_t>(i);
     for (const auto& parameter : model_.parameters()) tapes[p].watch(parameter.value);
     const autograd::Tape::Recording recording(tapes[p]);
-    const Tensor loss = model_.loss(pairs_of(pieces[p], data_.source, data_.target), loss_options);
+    const Tensor loss = model_.loss(pairs_of(pieces[p], data_), loss_options);
     losses[p] = static_cast<double>(loss.data<float>()[0]);
     tapes[p].backward(loss);
   });

@@ -23,6 +23,7 @@ struct TrainingOptions {
   double learning_rate = 1e-3;   ///< the peak
   int64_t warm_up = 500;         ///< steps to the peak
   double label_smoothing = 0.1;  ///< the share that is spread over all entries
+  double guided_weight = 0.1;    ///< of guided alignment's loss, where there are links
   AdamOptions adam;
   int64_t shards = 2;            ///< a batch is cut into so many pieces, whatever the number of threads
   int64_t evaluate_every = 500;  ///< steps
@@ -36,8 +37,9 @@ struct TrainingOptions {
 
 /// Encoded sentence pairs, every sentence closed by the end symbol (or cut).
 struct Data {
-  text::Sentences source, target;          ///< to train on
-  text::Sentences dev_source, dev_target;  ///< to evaluate on; may be empty
+  text::Sentences source, target;                         ///< to train on
+  text::Sentences dev_source, dev_target;                 ///< to evaluate on; may be empty
+  std::vector<std::vector<models::GuidedLink>> guidance;  ///< of every pair to train on; empty: none
 };
 
 /// One line of train.jsonl. What is not known at a report is left out.
