@@ -50,7 +50,7 @@ TEST(SessionThreads, TwentyStepsEqualTenAndTenOnOtherThreads) {
 
 TEST(Session, OptionsThatDoNotFitAreRefusedBeforeAnythingIsWritten) {
   const tests::TemporaryFolder folder;
-  Lines lines = letters(20, false);
+  Lines lines = letters(40, false);
   ThreadPool pool(1);
   auto options = small(folder / "m", 2);
   options.model = "luong";
