@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "regard/autograd/score_attention.h"
 #include "regard/decoding/search.h"
 #include "regard/models/recurrent.h"
 #include "regard/models/registry.h"
@@ -79,7 +80,7 @@ class MeanVector final : public models::EncoderDecoder {
   static Tensor mean_rows(const Tensor& x, const autograd::Ragged& sentences) {
     const Tensor query = Tensor::zeros({sentences.count(), 1}, x.dtype());
     const Tensor keys = Tensor::zeros({x.rows(), 1}, x.dtype()), v = Tensor::zeros({1}, x.dtype());
-    return autograd::additive_attention(query, keys, x, v, sentences, {});
+    return autograd::additive_attention(query, keys, x, v, sentences, {}).context;
   }
 
   Tensor E_source_, E_target_;  // [V, N]
