@@ -19,10 +19,10 @@ namespace regard::models {
 /// decoder layer starts from the last state of the encoder's layer, in both directions of that which read to
 /// the first word.
 ///
-/// Row t of alpha: a score of state and annotation (dot, general, concat) is computed after y_{t-1} was read
-/// and before y_t is known, and mostly finds the source of y_{t-1}, the word just fed; row 0 then stands for
-/// the begin symbol and the row that predicts the end symbol for the last word. Bahdanau's row i is that of
-/// y_i. No row is shifted or left out here. Guided alignment teaches row t the links of y_t.
+/// Row t of alpha is computed after y_{t-1} was read and before y_t is known, the score's only view of the
+/// target being h_t. It may speak of the word just fed, y_{t-1}, or of the one to be written, y_t; Bahdanau's
+/// row i is that of y_i. Which it is, training decides (docs/models.md has a measurement); guided alignment
+/// teaches row t the links of y_t. No row is shifted or left out here, the end symbol's included.
 class Luong final : public EncoderDecoder {
  public:
   explicit Luong(const ModelConfig& config) : EncoderDecoder(config) {}
