@@ -240,7 +240,8 @@ void add_data_options(CLI::App* verb, TrainArguments& a) {
       ->check(CLI::Range(0.0, 0.9))
       ->group("Data");
   verb->add_option("--guided-alignment", a.guided_alignment,
-                   "Word links of the pairs of --source and --target, a line a pair: 0-0 1-2")
+                   "Word links of the pairs of --source and --target, 0-0 1-2, a line a pair")
+      ->type_name("FILE")
       ->group("Data");
   verb->add_option("--vocabulary-size", a.session.vocabulary.size,
                    "Pieces of the vocabulary that both languages share, at most")
