@@ -31,7 +31,8 @@ NB_MODULE(_kernels, m) {
   using namespace regard::python;
   m.doc() = "Regard's kernels on arrays that are already allocated; use the functions of `regard`.";
   m.attr("version") = REGARD_VERSION;
-  nb::exception<regard::ShapeError>(m, "ShapeError", PyExc_ValueError);
+  nb::exception<regard::ShapeError>(m, "ShapeError", PyExc_ValueError).attr("__doc__") =
+      "An operand or option that does not fit: its name, its shape or value, and what is expected.";
   bind_attention(m);
   bind_decode(m);
   bind_linear(m);
