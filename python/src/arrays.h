@@ -1,6 +1,6 @@
 #pragma once
-// numpy arrays as views. python/src/regard/_arrays.py has made what comes in uniform: bfloat16 travels as uint16,
-// optional operands are None, masks are broadcast by strides of 0. Nothing is copied here.
+// numpy arrays as views. python/src/regard/_arrays.py has made what comes in uniform: bfloat16 travels as
+// uint16, optional operands are None, masks are broadcast by strides of 0. Nothing is copied here.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
