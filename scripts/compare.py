@@ -76,7 +76,7 @@ def additive(scripts, seconds=0.3):
             if t:
                 rows.append([f"B {o['b']} S {o['s']} A {o['a']} E {o['e']}", threads,
                              *(cell for key in ("forward_ms", "forward_backward_ms")
-                               for cell in (f"{o[key]:.3f}", f"{t[key]:.3f}", f"{t[key] / o[key]:.2f}"))])
+                               for cell in (f"{o[key]:.4f}", f"{t[key]:.4f}", f"{t[key] / o[key]:.2f}"))])
     table(["additive step", "threads", "forward ms", "PyTorch", "ratio", "with backward ms", "PyTorch", "ratio"], rows)
     return ours + measured
 
