@@ -137,10 +137,10 @@ set grid
 set key top left
 set xlabel "length"
 set ylabel "milliseconds"
-plot for [i=1:4] "{data}" using 1:(column(2*i)) with linespoints pt 7 title word("Regard Regard,causal PyTorch PyTorch,causal", i)
+plot for [i=1:4] "{data}" using 1:(column(2*i)) with linespoints pt 7 title word("Regard 'Regard, causal' PyTorch 'PyTorch, causal'", i)
 set ylabel "MiB beside operands and output"
 plot for [i=1:4] "{data}" using 1:(column(2*i+1)+0.01) with linespoints pt 7 \
-  title word("Regard Regard,causal PyTorch PyTorch,causal", i), "{data}" using 1:($1*$1*4/2**20) with lines dt 2 title "all scores"
+  title word("Regard 'Regard, causal' PyTorch 'PyTorch, causal'", i), "{data}" using 1:($1*$1*4/2**20) with lines dt 2 title "all scores"
 """
     subprocess.run(["gnuplot"], input=script, text=True, check=True)
     print(f"{picture}, {data}")

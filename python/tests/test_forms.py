@@ -28,7 +28,7 @@ def test_additive(dtype, lengths, normal):
 
 
 def test_additive_essay_example():
-    """Case 22 of the project's list of cases: the numbers stand in the documentation of an essay's example."""
+    """Weights and context of an example in an essay, to eight digits."""
     random = np.random.RandomState(42)
     h, s = random.randn(10, 256) * 0.1, random.randn(256) * 0.1
     W_s, W_h, v = random.randn(128, 256) * 0.05, random.randn(128, 256) * 0.05, random.randn(128) * 0.05
