@@ -5,7 +5,7 @@ JOBS ?= 2
 export TO MINUTES JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all format install-dependencies compare clean
+.PHONY: help demo test test-all format install-dependencies compare compare-attention clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ install-dependencies: ## install what the build needs (Debian packages)
 
 compare: ## PEERS=DIR: the same training here and in PyTorch, as ratios
 	@scripts/compare "$(PEERS)"
+
+compare-attention: ## PEERS=DIR: the attention kernels beside PyTorch and ONNX Runtime, as ratios, with a plot
+	@scripts/compare-attention "$(PEERS)"
 
 clean: ## remove build and demo (downloads in .cache stay)
 	@rm -rf build demo

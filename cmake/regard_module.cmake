@@ -19,17 +19,19 @@ endif()
 find_package(Threads REQUIRED)
 
 add_library(regard_options INTERFACE)
-target_include_directories(regard_options INTERFACE "${CMAKE_SOURCE_DIR}")
-target_link_libraries(regard_options INTERFACE Threads::Threads)
+target_include_directories(regard_options INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>" "$<INSTALL_INTERFACE:include>")
+target_compile_features(regard_options INTERFACE cxx_std_20)
+target_link_libraries(regard_options INTERFACE Threads::Threads $<BUILD_INTERFACE:regard_build_options>)
+add_library(regard_build_options INTERFACE)  # for our own sources, not for users of the installed libraries
 # Results must not depend on how the compiler contracts or reorders: fused multiply-adds are written where meant.
-target_compile_options(regard_options INTERFACE -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+target_compile_options(regard_build_options INTERFACE -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)  # GCC 12 sees overlaps in std::string that are not there (PR 105651)
 if(REGARD_WARNINGS_AS_ERRORS)
-  target_compile_options(regard_options INTERFACE -Werror)
+  target_compile_options(regard_build_options INTERFACE -Werror)
 endif()
 if(REGARD_SANITIZE)
-  target_compile_options(regard_options INTERFACE -fsanitize=${REGARD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  target_link_options(regard_options INTERFACE -fsanitize=${REGARD_SANITIZE})
+  target_compile_options(regard_build_options INTERFACE -fsanitize=${REGARD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(regard_build_options INTERFACE -fsanitize=${REGARD_SANITIZE})
 endif()
 
 find_program(CCACHE ccache)
@@ -61,7 +63,7 @@ function(regard_test name)
     set_target_properties(${name} PROPERTIES CXX_CLANG_TIDY "${CMAKE_CXX_CLANG_TIDY};--checks=-clang-analyzer-*,-performance-*")
   endif()
   target_link_libraries(${name} PRIVATE regard_options regard_test_support ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE REGARD_SHARED_DIR="${REGARD_SHARED_DIR}" REGARD_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_compile_definitions(${name} PRIVATE REGARD_SHARED_DIR="${REGARD_SHARED_DIR}" REGARD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   gtest_discover_tests(${name} TEST_FILTER "-*Slow*:*Thread*" DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS quick TIMEOUT 300)
   gtest_discover_tests(${name} TEST_FILTER "*Thread*-*Slow*" TEST_SUFFIX " " DISCOVERY_TIMEOUT 60

@@ -62,19 +62,23 @@ def products():
     return max(float(cube[-3]), float(cube[-2]))
 
 
-def additive(scripts):
-    rows = []
+def additive(scripts, seconds=0.3):
+    """Prints the table; what was measured."""
+    ours, rows, measured = objects(run(BENCH / "additive_bench", seconds)[0]), [], []
     for threads in (1, 2):
-        ours, _, _ = run(BENCH / "additive_bench", threads)
         theirs, _, _ = run(sys.executable, scripts / "additive_torch.py", threads)
         peer = {(o["b"], o["s"], o["a"], o["e"]): o for o in objects(theirs)}
-        for o in objects(ours):
+        measured += [{**o, "threads": threads} for o in peer.values()]
+        for o in ours:
+            if o["threads"] != threads or o["lengths"] != "ragged":  # the peers' own lengths
+                continue
             t = peer.get((o["b"], o["s"], o["a"], o["e"]))
             if t:
                 rows.append([f"B {o['b']} S {o['s']} A {o['a']} E {o['e']}", threads,
                              *(cell for key in ("forward_ms", "forward_backward_ms")
-                               for cell in (f"{o[key]:.3f}", f"{t[key]:.3f}", f"{t[key] / o[key]:.2f}"))])
+                               for cell in (f"{o[key]:.4f}", f"{t[key]:.4f}", f"{t[key] / o[key]:.2f}"))])
     table(["additive step", "threads", "forward ms", "PyTorch", "ratio", "with backward ms", "PyTorch", "ratio"], rows)
+    return ours + measured
 
 
 def flops_per_target_token(work, vocabulary):
