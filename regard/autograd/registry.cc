@@ -29,7 +29,14 @@ std::vector<const Operation*> all_operations() {
           &kLocalAttention,
           &kLocalCentres,
           &kGuidedLoss,
-          &kOutputLoss};
+          &kOutputLoss,
+          &kLayerNorm,
+          &kAddDropout,
+          &kSwish,
+          &kScaledRows,
+          &kRotary,
+          &kSelfAttention,
+          &kCrossAttention};
 }
 
 }  // namespace regard::autograd

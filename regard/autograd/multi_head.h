@@ -1,0 +1,56 @@
+#pragma once
+// Scaled dot-product attention in several heads over ragged batches (Vaswani et al. 2017, arXiv:1706.03762,
+// 3.2), on the kernels of regard/attention/attention.h. Rows stand sentence after sentence; a row holds the
+// vectors of all heads side by side, H heads of D = W / H numbers.
+
+#include <cstdint>
+#include <vector>
+
+#include "regard/autograd/sequences.h"
+#include "regard/autograd/tape.h"
+#include "regard/tensor/tensor.h"
+
+namespace regard::autograd {
+
+/// Dropout of attention weights; probability 0 is none. See attention::Dropout.
+struct WeightDropout {
+  double probability = 0;
+  uint64_t seed = 0, step = 0, layer = 0;
+  std::vector<uint64_t> streams{};  ///< [B], an id for each sentence; empty: its place in the batch
+};
+
+struct HeadOptions {
+  int64_t heads = 1;
+  bool causal = false;  ///< a position attends to itself and what stands before it
+  int64_t window = 0;   ///< to positions up to so far away only; 0: all
+  bool alibi = false;   ///< scores fall with the distance, Press, Smith and Lewis 2021, arXiv:2108.12409
+  /// a [2k+1, D]: scores gain q_i . a_c / sqrt(D), c = the distance j - i clipped to -k..k, plus k.
+  /// Shaw, Uszkoreit and Vaswani 2018, arXiv:1803.02155, equation 4, the same for all heads.
+  Tensor relative_keys{};
+  /// b [N, H]: head h gains b[c, h], c the bucket of j - i: the nearer half of distances one each, farther
+  /// ones by their logarithm up to 128; unless causal half of the buckets are for keys behind the query.
+  /// Raffel et al. 2020, arXiv:1910.10683, 2.1.
+  Tensor relative_bias{};
+  WeightDropout dropout{};
+};
+
+/// Every sentence attends to itself.  qkv [T, 3W], queries, keys and values side by side; returns [T, W].
+/// Gradients for qkv and the tables of the options. O(sum of squared lengths W). Throws ShapeError.
+Tensor self_attention(const Tensor& qkv, const Ragged& sentences, const HeadOptions& options);
+
+/// Rows of a sentence attend to the keys of the same sentence.  q [T, W], kv [S, 2W]; returns [T, W].
+/// `weights`, if not null, receives the mean over the heads, [T, longest S] (not differentiated).
+/// Causal, window, ALiBi and relative terms are for self-attention: UsageError.
+Tensor cross_attention(const Tensor& q, const Tensor& kv, const Ragged& queries, const Ragged& keys,
+                       const HeadOptions& options, Tensor* weights = nullptr);
+
+/// One step of self-attention: row r, at position t - 1, attends to its own t cached keys and values, of
+/// which the last are its own.  q [R, W], cache [R, t, 2W]; returns [R, W]. Not differentiated. In f32 and
+/// f64.
+Tensor cached_attention(const Tensor& q, const Tensor& cache, const HeadOptions& options);
+
+/// ALiBi's slopes: 2^(-8h/H), h from 1, for H a power of two; else those of the power below and every other
+/// one of twice that.
+std::vector<double> alibi_slopes(int64_t heads);
+
+}  // namespace regard::autograd
