@@ -8,8 +8,8 @@
 #include "regard/autograd/frozen_weights.h"
 #include "regard/autograd/registry.h"
 #include "regard/autograd/samples.h"
-#include "regard/base/random.h"
 #include "regard/gemm/gemm.h"
+#include "regard/simd/layer_rows.h"
 #include "regard/simd/rows.h"
 
 namespace regard::autograd {
@@ -375,22 +375,25 @@ Tensor dropout(const Tensor& x, double p, std::span<const uint64_t> row_keys) {
   if (static_cast<int64_t>(row_keys.size()) != x.rows())
     throw ShapeError("[dropout] " + std::to_string(row_keys.size()) + " keys for x " + shape_text(x.shape()));
   if (p == 0) return x;
-  const auto threshold = static_cast<uint32_t>(p * 0x1p32);
-  Tensor mask = Tensor::empty(x.shape(), x.dtype());
-  dispatch(x.dtype(), [&](auto zero) {
+  return dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const auto rows = mask.as_matrix<T>();
-    for (int64_t r = 0; r < rows.rows; ++r) {
-      const uint64_t key = row_keys[static_cast<size_t>(r)];
-      for (int64_t i = 0; i < rows.columns; i += 4) {
-        const auto words = philox({static_cast<uint32_t>(i / 4), 0, 0, 0},
-                                  {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)});
-        for (int64_t k = 0; k < std::min<int64_t>(4, rows.columns - i); ++k)
-          rows.row(r)[i + k] = words[static_cast<size_t>(k)] < threshold ? T{0} : static_cast<T>(1 / (1 - p));
-      }
-    }
+    const auto drop = [p,
+                       keys = std::vector<uint64_t>(row_keys.begin(), row_keys.end())](const Tensor& from) {
+      const Tensor to = Tensor::empty(from.shape(), from.dtype());
+      const auto a = from.as_matrix<T>(), b = to.as_matrix<T>();
+      for (int64_t r = 0; r < b.rows; ++r)
+        simd::dropout(a.row(r), b.row(r), b.columns,
+                      {keys[static_cast<size_t>(r)], static_cast<uint32_t>(p * 0x1p32), 1 / (1 - p)});
+      return to;
+    };
+    const Tensor y = drop(x);
+    const NodePointer nx = input(x);
+    if (!nx) return y;
+    return record(kDropout, y, [nx, drop](const Tensor& dy) {
+      const Tensor dx = drop(dy);
+      add_to<T>(nx, [&](T* g) { simd::add(g, dx.data<T>(), g, dx.size()); });
+    });
   });
-  return multiply(x, mask);
 }
 
 const Operation kSum("sum", [] {

@@ -39,7 +39,7 @@ class RelativeScores {
     }
     for (int64_t distance = -longest_keys_; distance <= longest_keys_; ++distance)
       column_.push_back(keys_.defined() ? clipped(distance) : bucket(distance));
-    bias_ = Tensor::empty({count(), heads_, longest_queries_, longest_keys_}, dtype_of<T>());
+    bias_ = Tensor::zeros({count(), heads_, longest_queries_, longest_keys_}, dtype_of<T>());
   }
 
   bool any() const { return table_.defined(); }
@@ -106,7 +106,6 @@ class RelativeScores {
         T* const row = &x(b, h, i, int64_t{0});
         const int32_t* const column = column_.data() + longest_keys_ - position;
         for (int64_t j = 0; j < end; ++j) body(item.first + i, column[j], row[j]);
-        if (x.data == bias_.data<T>()) std::fill(row + end, row + item.keys, T{0});
       }
     }
   }

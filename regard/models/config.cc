@@ -35,7 +35,7 @@ std::vector<ConfigField> make_fields() {
       {"alignment_width", "Width of the alignment model's hidden layer",
        width(&ModelConfig::alignment_width)},
       {"readout_width", "Width of the layer before the output", width(&ModelConfig::readout_width)},
-      {"layers", "Recurrent layers of encoder and decoder", IntegerField{&ModelConfig::layers, 1, 64}},
+      {"layers", "Layers of encoder and decoder", IntegerField{&ModelConfig::layers, 1, 64}},
       {"cell", "The recurrent cell; gru resets after the product, gru-2014 and gru-2015 before it",
        choice<&ModelConfig::cell>(cell_names())},
       {"readout", "The layer before the output: tanh of state, context and word, or maxout of pairs (2015)",
@@ -48,14 +48,27 @@ std::vector<ConfigField> make_fields() {
       {"attention",
        "All of the source, or a window: at the target's own position (local-m), at a predicted one (local-p)",
        choice<&ModelConfig::attention>({"global", "local-m", "local-p"})},
-      {"window", "Half width D of the window of local attention",
+      {"window", "Half width of local attention's window; a transformer's self-attention sees so far, 0: all",
        IntegerField{&ModelConfig::window, 0, kLargestWindow}},
       {"longest_source", "Source positions that --score location has weights for",
        IntegerField{&ModelConfig::longest_source, 0, kLargestWidth}},
       {"input_feeding", "The decoder also reads its last attentional vector",
        FlagField{&ModelConfig::input_feeding}},
-      {"dropout", "Share of numbers dropped in training, of encoder states and of the readout",
+      {"heads", "Heads of attention, which share the width", IntegerField{&ModelConfig::heads, 1, 1024}},
+      {"feed_forward", "Width of the hidden layer between two attentions", width(&ModelConfig::feed_forward)},
+      {"norm", "Norm before a layer or after its residual sum",
+       choice<&ModelConfig::norm>({"before", "after"})},
+      {"positions",
+       "How a position is known: sinusoid (2017), learned, relative (Shaw 2018), relative-bias (T5), rotary, "
+       "alibi, none",
+       choice<&ModelConfig::positions>(
+           {"sinusoid", "learned", "relative", "relative-bias", "rotary", "alibi", "none"})},
+      {"activation", "Between the two feed-forward products",
+       choice<&ModelConfig::activation>({"swish", "relu"})},
+      {"dropout", "Share of numbers dropped in training, of states between layers and before the output",
        NumberField{&ModelConfig::dropout, 0, 0.95}},
+      {"attention_dropout", "Share of attention weights dropped in training",
+       NumberField{&ModelConfig::attention_dropout, 0, 0.95}},
   };
 }
 

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "regard/nn/cells.h"
+#include "regard/nn/layers.h"
+#include "regard/nn/positions.h"
 
 namespace regard::models {
 
@@ -27,16 +29,20 @@ struct ModelConfig {
   int64_t source_vocabulary = 0, target_vocabulary = 0;
   int64_t embedding = 256, width = 256, alignment_width = 256, readout_width = 256;
   int64_t layers = 1;
+  int64_t heads = 8, feed_forward = 1024;
   nn::CellKind cell = nn::CellKind::gru;
   Readout readout = Readout::tanh;
+  nn::NormOrder norm = nn::NormOrder::after;
+  nn::PositionKind positions = nn::PositionKind::sinusoid;
+  nn::FeedForwardActivation activation = nn::FeedForwardActivation::swish;
   bool reverse_source = false;
   bool bidirectional = false;
   Score score = Score::general;
   Attention attention = Attention::global;
-  int64_t window = 0;          ///< half width D of local attention; 0: not given
+  int64_t window = 0;          ///< half width of local attention; 0: not given, all
   int64_t longest_source = 0;  ///< positions that location scores; 0: not given
   bool input_feeding = false;
-  double dropout = 0;
+  double dropout = 0, attention_dropout = 0;
 };
 
 struct IntegerField {

@@ -6,7 +6,17 @@ namespace regard::models {
 
 State select(const State& state, std::span<const int32_t> rows) {
   State selected;
-  for (const Tensor& tensor : state) selected.push_back(autograd::rows(tensor, rows));
+  for (const Tensor& tensor : state) {
+    if (tensor.rank() == 2) {
+      selected.push_back(autograd::rows(tensor, rows));
+      continue;
+    }
+    const int64_t R = tensor.dim(0);
+    Shape shape = tensor.shape();
+    shape[0] = static_cast<int64_t>(rows.size());
+    const Tensor flat = tensor.reshaped({R, R > 0 ? tensor.size() / R : 0});
+    selected.push_back(autograd::rows(flat, rows).reshaped(std::move(shape)));
+  }
   return selected;
 }
 

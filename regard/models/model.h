@@ -3,7 +3,6 @@
 // for its steps, files for its parameters.
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -52,9 +51,10 @@ State select(const State& state, std::span<const int32_t> rows);
 /// What the encoder hands to the decoder: a value, so that beam search may do with it what it likes.
 struct Memory {
   autograd::Ragged sources;
-  Tensor h;             ///< [S, E] annotations of all sentences, or [B, E] one vector a sentence
-  Tensor keys;          ///< [S, A] projected once; undefined without attention
-  State initial_state;  ///< [B, ...]
+  Tensor h;                      ///< [S, E] annotations of all sentences, or [B, E] one vector a sentence
+  Tensor keys;                   ///< [S, A] projected once; undefined without attention
+  std::vector<Tensor> layers{};  ///< keys and values [S, 2W] of every decoder layer, of a Transformer
+  State initial_state;           ///< [B, ...]
 };
 
 /// One decoder step for R hypotheses.
@@ -64,9 +64,7 @@ struct Step {
   Tensor alpha;  ///< [R, longest S], what each hypothesis attended to; undefined without attention
 };
 
-/// Called with every parameter: name, tensor, shape, and how it begins.
-using ParameterVisitor =
-    std::function<void(const std::string& name, Tensor& tensor, const Shape& shape, const nn::Initial&)>;
+using nn::ParameterVisitor;
 
 class EncoderDecoder {
  public:

@@ -5,6 +5,7 @@
 #include "regard/models/bahdanau.h"
 #include "regard/models/fixed_vector.h"
 #include "regard/models/luong.h"
+#include "regard/models/transformer.h"
 
 namespace regard::models {
 namespace {
@@ -21,6 +22,18 @@ ModelKind fixed_vector(const char* name, const char* summary, nn::CellKind cell)
                   "reverse_source", "dropout"},
                  make<FixedVector>};
   kind.defaults.cell = cell;
+  return kind;
+}
+
+ModelKind transformer() {
+  ModelKind kind{"transformer",
+                 "attention and feed-forward layers alone (Vaswani et al. 2017)",
+                 {"width", "layers", "heads", "feed_forward", "norm", "positions", "activation", "window",
+                  "dropout", "attention_dropout"},
+                 make<Transformer>};
+  kind.defaults.layers = 3;
+  kind.defaults.dropout = 0.1;
+  kind.learning_rate = 1.5e-3;
   return kind;
 }
 
@@ -42,6 +55,7 @@ std::vector<ModelKind> make_list() {
        make<Luong>,
        {},
        Luong::check},
+      transformer(),
   };
 }
 

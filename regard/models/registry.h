@@ -17,6 +17,7 @@ struct ModelKind {
   std::unique_ptr<EncoderDecoder> (*make)(const ModelConfig&);
   ModelConfig defaults{};                       ///< what an option is if nothing is said
   void (*check)(const ModelConfig&) = nullptr;  ///< throws UsageError if options do not fit each other
+  double learning_rate = 1e-3;                  ///< peak rate if nothing is said
 };
 
 std::span<const ModelKind> all_models();

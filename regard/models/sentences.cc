@@ -47,8 +47,8 @@ Tensor states_before(const Tensor& after, const Tensor& initial, const autograd:
 }
 
 Dropout::Dropout(double rate, const SentencePairs& pairs, const LossOptions& options)
-    : rate_(options.dropout ? rate : 0), numbers_(pairs.numbers) {
-  if (rate_ == 0) return;
+    : rate_(options.dropout ? rate : 0), training_(options.dropout.has_value()), numbers_(pairs.numbers) {
+  if (!training_) return;
   key_ = mix(options.dropout->seed, static_cast<uint64_t>(options.dropout->step));
   if (!numbers_.empty()) return;
   numbers_.resize(pairs.sources.size());
@@ -57,15 +57,27 @@ Dropout::Dropout(double rate, const SentencePairs& pairs, const LossOptions& opt
 
 Tensor Dropout::operator()(const Tensor& x, uint64_t layer, const autograd::Ragged& sentences) const {
   if (rate_ == 0) return x;
-  const bool row_a_sentence = x.rows() != sentences.total();
-  std::vector<uint64_t> keys;
-  keys.reserve(static_cast<size_t>(x.rows()));
+  if (x.rows() == sentences.total()) return autograd::dropout(x, rate_, rows(layer, sentences).keys);
+  autograd::Ragged one_each;
+  for (int64_t b = 0; b < sentences.count(); ++b) one_each.push_back(1);
+  return autograd::dropout(x, rate_, rows(layer, one_each).keys);
+}
+
+autograd::RowDropout Dropout::rows(uint64_t layer, const autograd::Ragged& sentences) const {
+  if (rate_ == 0) return {};
+  autograd::RowDropout dropout{rate_, {}};
+  dropout.keys.reserve(static_cast<size_t>(sentences.total()));
   for (int64_t b = 0; b < sentences.count(); ++b) {
     const uint64_t sentence = mix(mix(key_, layer), numbers_[static_cast<size_t>(b)]);
-    const int64_t rows = row_a_sentence ? 1 : sentences.length(b);
-    for (int64_t t = 0; t < rows; ++t) keys.push_back(mix(sentence, static_cast<uint64_t>(t)));
+    for (int64_t t = 0; t < sentences.length(b); ++t)
+      dropout.keys.push_back(mix(sentence, static_cast<uint64_t>(t)));
   }
-  return autograd::dropout(x, rate_, keys);
+  return dropout;
+}
+
+autograd::WeightDropout Dropout::weights(double rate, uint64_t layer) const {
+  if (!training_ || rate == 0) return {};
+  return {.probability = rate, .seed = key_, .layer = layer, .streams = numbers_};
 }
 
 Tensor Dropout::mask(int64_t N, uint64_t layer, const autograd::Ragged& sentences, DType dtype) const {

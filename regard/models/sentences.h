@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "regard/autograd/layers.h"
+#include "regard/autograd/multi_head.h"
 #include "regard/autograd/operations.h"
 #include "regard/models/model.h"
 
@@ -60,10 +62,15 @@ class Dropout {
   /// What x [total, N] would be multiplied by, for steps that take their rows one by one; undefined: nothing
   /// is dropped.
   Tensor mask(int64_t N, uint64_t layer, const autograd::Ragged& sentences, DType dtype) const;
+  /// The keys of all positions, for operations that drop themselves.
+  autograd::RowDropout rows(uint64_t layer, const autograd::Ragged& sentences) const;
+  /// For attention weights, of which `rate` are dropped.
+  autograd::WeightDropout weights(double rate, uint64_t layer) const;
 
  private:
   double rate_ = 0;
   uint64_t key_ = 0;
+  bool training_ = false;
   std::vector<uint64_t> numbers_;
 };
 

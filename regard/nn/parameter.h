@@ -2,6 +2,7 @@
 // Parameters by name, and how they begin.
 
 #include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,10 @@ class Initial {
   static Initial uniform(double bound) { return {Kind::uniform, bound}; }
   /// Uniform in [-1/sqrt(n), 1/sqrt(n)]: a layer of n inputs.
   static Initial fan_in(int64_t n) { return uniform(1 / std::sqrt(static_cast<double>(n))); }
+  /// Uniform with variance 2 / (inputs + outputs).  Glorot and Bengio 2010, equation 16.
+  static Initial glorot(int64_t inputs, int64_t outputs) {
+    return uniform(std::sqrt(6 / static_cast<double>(inputs + outputs)));
+  }
   static Initial normal(double deviation) { return {Kind::normal, deviation}; }
   static Initial constant(double value) { return {Kind::constant, value}; }
 
@@ -43,5 +48,9 @@ class Initial {
   Kind kind_;
   double value_;
 };
+
+/// Called with every parameter: name, tensor, shape, and how it begins.
+using ParameterVisitor =
+    std::function<void(const std::string& name, Tensor& tensor, const Shape& shape, const Initial&)>;
 
 }  // namespace regard::nn

@@ -39,6 +39,8 @@ inline std::vector<ModelVariant> all_model_variants() {
     config.width = 16;
     config.alignment_width = 10;
     config.readout_width = 14;
+    config.heads = 4;
+    config.feed_forward = 18;
     const auto add = [&](std::string what, const models::ModelConfig& changed) {
       std::string name = std::string(kind.name) + what;
       for (char& c : name)

@@ -1,0 +1,115 @@
+#include "regard/nn/attention.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+namespace regard::nn {
+
+using autograd::HeadOptions;
+using autograd::Ragged;
+
+namespace {
+
+/// cache [R, t, W] with one more position, kv [R, W].
+Tensor grown(const Tensor& cache, const Tensor& kv) {
+  const int64_t R = cache.dim(0), t = cache.dim(1), W = kv.dim(1);
+  const Tensor next = Tensor::empty({R, t + 1, W}, kv.dtype());
+  const auto size = static_cast<size_t>(W * dtype_size(kv.dtype()));
+  const auto old_size = static_cast<size_t>(t) * size;
+  auto* to = static_cast<char*>(next.bytes());
+  const auto *from = static_cast<const char*>(cache.bytes()), *row = static_cast<const char*>(kv.bytes());
+  for (int64_t r = 0; r < R; ++r, to += old_size + size, from += old_size, row += size) {
+    std::memcpy(to, from, old_size);
+    std::memcpy(to + old_size, row, size);
+  }
+  return next;
+}
+
+/// Rows sorted by sentence, and where each went.
+struct BySentence {
+  std::vector<int32_t> order, place;
+  Ragged queries;
+
+  BySentence(std::span<const int32_t> sentence_of, int64_t sentences)
+      : order(sentence_of.size()), place(order.size()) {
+    std::vector<int64_t> count(static_cast<size_t>(sentences));
+    for (const int32_t sentence : sentence_of) ++count.at(static_cast<size_t>(sentence));
+    for (const int64_t n : count) queries.push_back(n);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      return sentence_of[static_cast<size_t>(a)] < sentence_of[static_cast<size_t>(b)];
+    });
+    for (size_t i = 0; i < order.size(); ++i) place[static_cast<size_t>(order[i])] = static_cast<int32_t>(i);
+  }
+};
+
+}  // namespace
+
+void SelfAttention::visit(const ParameterVisitor& visitor, const std::string& name,
+                          const SelfAttentionSizes& sizes) {
+  sizes_ = sizes;
+  const int64_t D = sizes.D;
+  qkv_.visit(visitor, name + ".qkv", D, 3 * D, 3);
+  if (sizes.positions == PositionKind::relative)
+    visitor(name + ".relative", relative_keys_, {2 * kRelativeDistances + 1, D / sizes.heads},
+            Initial::glorot(D, D));
+  out_.visit(visitor, name + ".out", D, D);
+}
+
+HeadOptions SelfAttention::options(const Tensor& bias) const {
+  return {.heads = sizes_.heads,
+          .causal = sizes_.causal,
+          .window = sizes_.window,
+          .alibi = sizes_.positions == PositionKind::alibi,
+          .relative_keys = relative_keys_,
+          .relative_bias = bias};
+}
+
+Tensor SelfAttention::project(const Tensor& x, std::span<const int32_t> positions) const {
+  const Tensor qkv = qkv_(x);  // [R, 3D]
+  if (sizes_.positions != PositionKind::rotary) return qkv;
+  return autograd::rotary(qkv, positions, sizes_.D / sizes_.heads, 2 * sizes_.D);  // [R, 3D]
+}
+
+Tensor SelfAttention::operator()(const Tensor& x, const Ragged& sentences, const Tensor& bias,
+                                 const autograd::WeightDropout& dropout) const {
+  HeadOptions with_dropout = options(bias);
+  with_dropout.dropout = dropout;
+  const Tensor qkv = project(x, positions_of(sentences));               // [T, 3D]
+  return out_(autograd::self_attention(qkv, sentences, with_dropout));  // [T, D]
+}
+
+CachedStep SelfAttention::step(const Tensor& x, const Tensor& cache, const Tensor& bias) const {
+  const int64_t D = sizes_.D;
+  const std::vector<int32_t> positions(static_cast<size_t>(x.rows()), static_cast<int32_t>(cache.dim(1)));
+  const Tensor qkv = project(x, positions);                                 // [R, 3D]
+  const Tensor q = autograd::columns(qkv, 0, D);                            // [R, D]
+  const Tensor keys = grown(cache, autograd::columns(qkv, D, 3 * D));       // [R, t + 1, 2D]
+  return {out_(autograd::cached_attention(q, keys, options(bias))), keys};  // [R, D]
+}
+
+void CrossAttention::visit(const ParameterVisitor& visitor, const std::string& name, int64_t D,
+                           int64_t heads) {
+  heads_ = heads;
+  q_.visit(visitor, name + ".q", D, D);
+  kv_.visit(visitor, name + ".kv", D, 2 * D, 2);
+  out_.visit(visitor, name + ".out", D, D);
+}
+
+Tensor CrossAttention::operator()(const Tensor& x, const Tensor& kv, const Ragged& targets,
+                                  const Ragged& sources, const autograd::WeightDropout& dropout) const {
+  return out_(autograd::cross_attention(q_(x), kv, targets, sources, {.heads = heads_, .dropout = dropout}));
+}
+
+AttendedRows CrossAttention::step(const Tensor& x, const Tensor& kv, const Ragged& sources,
+                                  std::span<const int32_t> sentence_of) const {
+  const BySentence by_sentence(sentence_of, sources.count());
+  Tensor alpha;
+  const Tensor q = autograd::rows(q_(x), by_sentence.order);  // [R, D]
+  const Tensor c = autograd::cross_attention(q, kv, by_sentence.queries, sources, {.heads = heads_}, &alpha);
+  return {out_(autograd::rows(c, by_sentence.place)), autograd::rows(alpha, by_sentence.place)};
+}
+
+}  // namespace regard::nn
