@@ -30,6 +30,7 @@ struct TrainArguments {
   std::vector<std::string> data;
   std::string dev_source, dev_target, guided_alignment;
   double dev_fraction = 0;
+  CLI::Option* learning_rate = nullptr;
   std::map<std::string, CLI::Option*> model_options;  // by field
   std::map<std::string, std::string> choices;         // values of fields that are one of several names
 };
@@ -149,6 +150,7 @@ class Watcher {
 /// What is set must be read by the model; what is not set is the model's default.
 void take_model_options(TrainArguments& a) {
   const models::ModelKind& kind = models::model_kind(a.session.model);
+  if (a.learning_rate->count() == 0) a.session.training.learning_rate = kind.learning_rate;
   std::vector<std::string> read;
   for (const char* name : kind.options) read.push_back(models::config_field(name).option());
   for (const auto& [name, option] : a.model_options) {
@@ -284,18 +286,21 @@ void add_limit_options(CLI::App* verb, training::TrainingOptions& t) {
       ->group(kGroup);
 }
 
-void add_optimiser_options(CLI::App* verb, training::TrainingOptions& t) {
+void add_optimiser_options(CLI::App* verb, TrainArguments& a) {
   constexpr const char* kGroup = "Optimiser";
+  training::TrainingOptions& t = a.session.training;
   verb->add_option("--seed", t.seed, "Seed of everything random")->capture_default_str()->group(kGroup);
   verb->add_option("--batch-tokens", t.batch_tokens, "Pieces of a batch, with padding; more need more memory")
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->group(kGroup);
-  verb->add_option("--learning-rate", t.learning_rate,
-                   "Rate of Adam at the end of the warm-up; then it falls with the root of the step")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber)
-      ->group(kGroup);
+  a.learning_rate =
+      verb->add_option("--learning-rate", t.learning_rate,
+                       "Rate of Adam at the end of the warm-up, after which it falls with the root of "
+                       "the step; for a transformer 0.0015 if nothing is said")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber)
+          ->group(kGroup);
   verb->add_option("--warm-up", t.warm_up, "Steps of linear warm-up")
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
@@ -372,7 +377,7 @@ void add_train(CLI::App& app, Common& common) {
   add_data_options(verb, *a);
   add_limit_options(verb, a->session.training);
   add_model_options(verb, *a);
-  add_optimiser_options(verb, a->session.training);
+  add_optimiser_options(verb, *a);
   verb->footer(
       "Examples:\n"
       "  regard train --source train.en --target train.fr --dev-source dev.en --dev-target dev.fr \\\n"

@@ -162,6 +162,46 @@ INSTANTIATE_TEST_SUITE_P(, LuongGolden,
                                          "local_p", "local_p_dot_feeding"),
                          [](const testing::TestParamInfo<std::string>& test) { return test.param; });
 
+struct TransformerCase {
+  const char* name;
+  void (*change)(ModelConfig&);
+};
+template <nn::PositionKind kind>
+void with_positions(ModelConfig& config) {
+  config.positions = kind;
+}
+const TransformerCase kTransformers[] = {
+    {"after", [](ModelConfig&) {}},
+    {"before", [](ModelConfig& c) { c.norm = nn::NormOrder::before; }},
+    {"relu", [](ModelConfig& c) { c.activation = nn::FeedForwardActivation::relu; }},
+    {"window", [](ModelConfig& c) { c.window = 1; }},
+    {"learned", with_positions<nn::PositionKind::learned>},
+    {"relative", with_positions<nn::PositionKind::relative>},
+    {"relative_bias", with_positions<nn::PositionKind::relative_bias>},
+    {"rotary", with_positions<nn::PositionKind::rotary>},
+    {"alibi", with_positions<nn::PositionKind::alibi>},
+    {"none", with_positions<nn::PositionKind::none>},
+};
+void PrintTo(const TransformerCase& c, std::ostream* out) { *out << c.name; }
+
+class TransformerGolden : public testing::TestWithParam<TransformerCase> {};
+
+TEST_P(TransformerGolden, LossEveryGradientAndAttention) {
+  ModelConfig config = golden_config();
+  config.width = 8;
+  config.heads = 2;
+  config.feed_forward = 6;
+  config.layers = 2;
+  GetParam().change(config);
+  const auto expected = golden("transformer.json", GetParam().name);
+  const auto model = golden_model("transformer", config);
+  expect_golden(*model, expected);
+  expect_attention(*model, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(, TransformerGolden, testing::ValuesIn(kTransformers),
+                         [](const testing::TestParamInfo<TransformerCase>& test) { return test.param.name; });
+
 TEST(Models, WeightsOfAnotherShapeAreRefused) {
   ModelConfig wider = golden_config();
   wider.alignment_width = 6;
