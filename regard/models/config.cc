@@ -65,6 +65,8 @@ std::vector<ConfigField> make_fields() {
            {"sinusoid", "learned", "relative", "relative-bias", "rotary", "alibi", "none"})},
       {"activation", "Between the two feed-forward products",
        choice<&ModelConfig::activation>({"swish", "relu"})},
+      {"separate_embeddings", "Source, target and output have embeddings of their own",
+       FlagField{&ModelConfig::separate_embeddings}},
       {"dropout", "Share of numbers dropped in training, of states between layers and before the output",
        NumberField{&ModelConfig::dropout, 0, 0.95}},
       {"attention_dropout", "Share of attention weights dropped in training",

@@ -37,6 +37,7 @@ struct ModelConfig {
   nn::FeedForwardActivation activation = nn::FeedForwardActivation::swish;
   bool reverse_source = false;
   bool bidirectional = false;
+  bool separate_embeddings = false;
   Score score = Score::general;
   Attention attention = Attention::global;
   int64_t window = 0;          ///< half width of local attention; 0: not given, all

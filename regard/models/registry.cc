@@ -29,7 +29,7 @@ ModelKind transformer() {
   ModelKind kind{"transformer",
                  "attention and feed-forward layers alone (Vaswani et al. 2017)",
                  {"width", "layers", "heads", "feed_forward", "norm", "positions", "activation", "window",
-                  "dropout", "attention_dropout"},
+                  "separate_embeddings", "dropout", "attention_dropout"},
                  make<Transformer>};
   kind.defaults.layers = 3;
   kind.defaults.dropout = 0.1;

@@ -52,8 +52,8 @@ Transformer::Transformer(const ModelConfig& config) : EncoderDecoder(config) {
   if (config.positions == PositionKind::rotary && D / H % 2 != 0)
     throw UsageError("--positions rotary turns pairs of numbers; --width " + std::to_string(D) + " gives " +
                      std::to_string(H) + " heads an odd width of " + std::to_string(D / H));
-  if (config.source_vocabulary != config.target_vocabulary)
-    throw UsageError("a transformer shares its embeddings: both sides need one vocabulary");
+  if (!config.separate_embeddings && config.source_vocabulary != config.target_vocabulary)
+    throw UsageError("shared embeddings need one vocabulary for both sides; else give --separate-embeddings");
 }
 
 void Transformer::visit(const ParameterVisitor& visitor) {
@@ -62,8 +62,9 @@ void Transformer::visit(const ParameterVisitor& visitor) {
   const auto layers = static_cast<size_t>(c.layers);
   encoder_.resize(layers);
   decoder_.resize(layers);
-  visitor("embedding", E_, {c.target_vocabulary, D},
-          nn::Initial::normal(1 / std::sqrt(static_cast<double>(D))));
+  const auto embedding = nn::Initial::normal(1 / std::sqrt(static_cast<double>(D)));
+  visitor("embedding", E_, {c.target_vocabulary, D}, embedding);
+  if (c.separate_embeddings) visitor("embedding.source", E_source_, {c.source_vocabulary, D}, embedding);
   positions_.visit(visitor, "positions", D, c.positions);
   const bool biased = c.positions == PositionKind::relative_bias;
   const auto no_bias = nn::Initial::constant(0);
@@ -89,18 +90,20 @@ void Transformer::visit(const ParameterVisitor& visitor) {
     layer.third.visit(visitor, name + ".feed_forward", D, c.norm);
   }
   if (norm_at_end()) decoder_norm_.visit(visitor, "decoder.norm", D);
+  if (c.separate_embeddings) visitor("output.W", W_out_, {c.target_vocabulary, D}, embedding);
   visitor("output.b", b_out_, {c.target_vocabulary}, nn::Initial::constant(0));
 }
 
-Tensor Transformer::embed(std::span<const int32_t> words, std::span<const int32_t> positions) const {
+Tensor Transformer::embed(const Tensor& E, std::span<const int32_t> words,
+                          std::span<const int32_t> positions) const {
   const double scale = std::sqrt(static_cast<double>(config().width));
-  return positions_(autograd::scaled_rows(E_, words, scale), positions);  // sqrt(D) E y + PE  [R, D]
+  return positions_(autograd::scaled_rows(E, words, scale), positions);  // sqrt(D) E y + PE  [R, D]
 }
 
 Tensor Transformer::encode(std::span<const std::span<const int32_t>> sources, const Ragged& S,
                            const Dropout& dropout) const {
   const auto drop = [&](size_t l, uint64_t what) { return dropout.rows(dropout_layer(0, l, what), S); };
-  Tensor x = dropout(embed(words_of(sources), nn::positions_of(S)), kEmbeddings, S);  // [S, D]
+  Tensor x = dropout(embed(E_source(), words_of(sources), nn::positions_of(S)), kEmbeddings, S);  // [S, D]
   for (size_t l = 0; l < encoder_.size(); ++l) {
     const EncoderLayer& layer = encoder_[l];
     const auto weights = dropout.weights(config().attention_dropout, dropout_layer(0, l, kWeights));
@@ -139,10 +142,10 @@ Tensor Transformer::decode(const Tensor& y, const Tensor& h, const Ragged& T, co
 Tensor Transformer::loss(const SentencePairs& pairs, const LossOptions& options) const {
   const Dropout dropout(config().dropout, pairs, options);
   const Ragged S = ragged(pairs.sources), T = ragged(pairs.targets);
-  const Tensor h = encode(pairs.sources, S, dropout);                                   // [S, D]
-  const Tensor y = embed(previous_words(pairs.targets, begin()), nn::positions_of(T));  // [T, D]
-  const Tensor t = decode(dropout(y, kDecoder + kEmbeddings, T), h, T, S, dropout);     // [T, D]
-  return output_loss(t, E_, b_out_, words_of(pairs.targets), options.smoothing, options.scale);
+  const Tensor h = encode(pairs.sources, S, dropout);                                       // [S, D]
+  const Tensor y = embed(E_, previous_words(pairs.targets, begin()), nn::positions_of(T));  // [T, D]
+  const Tensor t = decode(dropout(y, kDecoder + kEmbeddings, T), h, T, S, dropout);         // [T, D]
+  return output_loss(t, W_out(), b_out_, words_of(pairs.targets), options.smoothing, options.scale);
 }
 
 Memory Transformer::encode(std::span<const std::span<const int32_t>> sources) const {
@@ -161,7 +164,7 @@ Step Transformer::step(std::span<const int32_t> y_prev, const State& state, cons
                        std::span<const int32_t> sentence_of) const {
   Step result;
   const std::vector<int32_t> positions(y_prev.size(), static_cast<int32_t>(state[0].dim(1)));
-  Tensor x = embed(y_prev, positions);  // [R, D]
+  Tensor x = embed(E_, y_prev, positions);  // [R, D]
   for (size_t l = 0; l < decoder_.size(); ++l) {
     const DecoderLayer& layer = decoder_[l];
     const Tensor x1 = layer.first(x, {}, [&](const Tensor& q) {
@@ -178,7 +181,7 @@ Step Transformer::step(std::span<const int32_t> y_prev, const State& state, cons
     x = layer.third(x2, {}, layer.feed_forward);  // [R, D]
   }
   const Tensor t = norm_at_end() ? decoder_norm_(x) : x;  // [R, D]
-  result.logits = linear(t, E_, b_out_);                  // [R, V]
+  result.logits = linear(t, W_out(), b_out_);             // [R, V]
   return result;
 }
 

@@ -11,7 +11,8 @@
 namespace regard::models {
 
 /// One table of embeddings E serves source, target and output (3.4 of the paper; Press and Wolf 2017,
-/// arXiv:1608.05859), so both sides need one vocabulary. With norm `before` a last norm follows each stack.
+/// arXiv:1608.05859), so both sides need one vocabulary; with separate_embeddings there are three. With norm
+/// `before` a last norm follows each stack.
 class Transformer final : public EncoderDecoder {
  public:
   /// Throws UsageError if the configuration's parts do not fit.
@@ -39,7 +40,9 @@ class Transformer final : public EncoderDecoder {
   };
 
   void visit(const ParameterVisitor& visitor) override;
-  Tensor embed(std::span<const int32_t> words, std::span<const int32_t> positions) const;
+  Tensor embed(const Tensor& E, std::span<const int32_t> words, std::span<const int32_t> positions) const;
+  const Tensor& E_source() const { return config().separate_embeddings ? E_source_ : E_; }
+  const Tensor& W_out() const { return config().separate_embeddings ? W_out_ : E_; }
   Tensor encode(std::span<const std::span<const int32_t>> sources, const autograd::Ragged& ragged,
                 const Dropout& dropout) const;
   Tensor decode(const Tensor& y, const Tensor& h, const autograd::Ragged& targets,
@@ -47,7 +50,8 @@ class Transformer final : public EncoderDecoder {
   size_t shown_layer() const { return decoder_.size() > 1 ? decoder_.size() - 2 : 0; }
   bool norm_at_end() const { return config().norm == nn::NormOrder::before; }
 
-  Tensor E_;  // [V, D]
+  Tensor E_;                 // [V, D]
+  Tensor E_source_, W_out_;  // [V, D], separate ones
   nn::AddedPositions positions_;
   Tensor encoder_bias_, decoder_bias_;  // [buckets, H], of positions relative-bias
   std::vector<EncoderLayer> encoder_;
