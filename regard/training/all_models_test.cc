@@ -147,6 +147,7 @@ TEST_P(SlowTask, CopyAndReverseReachAHundredPercent) {
   const int64_t width = attends ? 48 : 96;  // a fixed vector has to hold the whole line
   options.config.embedding = options.config.width = width;
   options.config.alignment_width = options.config.readout_width = width;
+  options.config.feed_forward = 2 * width;
   options.training.learning_rate = attends ? 6e-3 : 3e-3;
   options.training.warm_up = 100;
   options.training.batch_tokens = 600;
