@@ -37,13 +37,21 @@ void layer_norm_backward(const Tensor& x, const Tensor& gain, std::span<const si
                          const std::shared_ptr<Node>& nx, const std::shared_ptr<Node>& ngain,
                          const std::shared_ptr<Node>& nbias, const Tensor& dy) {
   const int64_t N = x.dim(-1);
-  const Tensor dx = Tensor::empty(x.shape(), x.dtype());
   const Tensor dgain = Tensor::zeros({N}, x.dtype()), dbias = Tensor::zeros({N}, x.dtype());
-  const auto rows = x.as_matrix<T>(), d = dy.as_matrix<T>(), to = dx.as_matrix<T>();
-  for (int64_t r = 0; r < rows.rows; ++r)
-    simd::layer_norm_backward(rows.row(r), moments[static_cast<size_t>(r)], gain.data<T>(), d.row(r),
-                              to.row(r), dgain.data<T>(), dbias.data<T>(), N);
-  add_to<T>(nx, dx);
+  const auto rows = x.as_matrix<T>(), d = dy.as_matrix<T>();
+  const auto write = [&](const Tensor& dx) {
+    const auto to = dx.as_matrix<T>();
+    for (int64_t r = 0; r < rows.rows; ++r)
+      simd::layer_norm_backward(rows.row(r), moments[static_cast<size_t>(r)], gain.data<T>(), d.row(r),
+                                to.row(r), dgain.data<T>(), dbias.data<T>(), N);
+  };
+  if (nx && !nx->gradient.defined()) {
+    nx->contribute([&](const Tensor& dx, bool) { write(dx); });
+  } else {
+    const Tensor dx = Tensor::empty(x.shape(), x.dtype());
+    write(dx);
+    add_to<T>(nx, dx);
+  }
   add_to<T>(ngain, dgain);
   add_to<T>(nbias, dbias);
 }

@@ -173,10 +173,11 @@ Step Transformer::step(std::span<const int32_t> y_prev, const State& state, cons
       return attended.value;                   // [R, D]
     });
     const Tensor x2 = layer.second(x1, {}, [&](const Tensor& q) {
+      const bool shown = l == shown_layer();
       const nn::AttendedRows attended =
-          layer.cross_attention.step(q, memory.layers[l], memory.sources, sentence_of);
-      if (l == shown_layer()) result.alpha = attended.alpha;  // [R, longest S]
-      return attended.value;                                  // [R, D]
+          layer.cross_attention.step(q, memory.layers[l], memory.sources, sentence_of, shown);
+      if (shown) result.alpha = attended.alpha;  // [R, longest S]
+      return attended.value;                     // [R, D]
     });
     x = layer.third(x2, {}, layer.feed_forward);  // [R, D]
   }

@@ -104,12 +104,14 @@ Tensor CrossAttention::operator()(const Tensor& x, const Tensor& kv, const Ragge
 }
 
 AttendedRows CrossAttention::step(const Tensor& x, const Tensor& kv, const Ragged& sources,
-                                  std::span<const int32_t> sentence_of) const {
+                                  std::span<const int32_t> sentence_of, bool want_alpha) const {
   const BySentence by_sentence(sentence_of, sources.count());
   Tensor alpha;
   const Tensor q = autograd::rows(q_(x), by_sentence.order);  // [R, D]
-  const Tensor c = autograd::cross_attention(q, kv, by_sentence.queries, sources, {.heads = heads_}, &alpha);
-  return {out_(autograd::rows(c, by_sentence.place)), autograd::rows(alpha, by_sentence.place)};
+  const Tensor c = autograd::cross_attention(q, kv, by_sentence.queries, sources, {.heads = heads_},
+                                             want_alpha ? &alpha : nullptr);
+  if (want_alpha) alpha = autograd::rows(alpha, by_sentence.place);  // [R, longest S]
+  return {out_(autograd::rows(c, by_sentence.place)), alpha};        // [R, D]
 }
 
 }  // namespace regard::nn

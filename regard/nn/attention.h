@@ -50,7 +50,7 @@ class SelfAttention {
 /// What one step of cross-attention returns.
 struct AttendedRows {
   Tensor value;  ///< [R, D]
-  Tensor alpha;  ///< [R, longest S], the mean over the heads
+  Tensor alpha;  ///< [R, longest S], the mean over the heads; undefined if it was not wanted
 };
 
 class CrossAttention {
@@ -64,7 +64,7 @@ class CrossAttention {
                     const autograd::Ragged& sources, const autograd::WeightDropout& dropout) const;
   /// Row r of x [R, D] belongs to sentence sentence_of[r].
   AttendedRows step(const Tensor& x, const Tensor& kv, const autograd::Ragged& sources,
-                    std::span<const int32_t> sentence_of) const;
+                    std::span<const int32_t> sentence_of, bool want_alpha) const;
 
  private:
   int64_t heads_ = 1;
