@@ -33,6 +33,7 @@ ModelKind transformer() {
                  make<Transformer>};
   kind.defaults.layers = 3;
   kind.defaults.dropout = 0.1;
+  kind.check = Transformer::check;
   kind.learning_rate = 1.5e-3;
   return kind;
 }

@@ -45,13 +45,17 @@ Ragged ragged(std::span<const std::span<const int32_t>> sentences) {
 
 }  // namespace
 
-Transformer::Transformer(const ModelConfig& config) : EncoderDecoder(config) {
+void Transformer::check(const ModelConfig& config) {
   const int64_t D = config.width, H = config.heads;
   if (D % H != 0)
     throw UsageError("--width " + std::to_string(D) + " does not divide into --heads " + std::to_string(H));
   if (config.positions == PositionKind::rotary && D / H % 2 != 0)
     throw UsageError("--positions rotary turns pairs of numbers; --width " + std::to_string(D) + " gives " +
                      std::to_string(H) + " heads an odd width of " + std::to_string(D / H));
+}
+
+Transformer::Transformer(const ModelConfig& config) : EncoderDecoder(config) {
+  check(config);
   if (!config.separate_embeddings && config.source_vocabulary != config.target_vocabulary)
     throw UsageError("shared embeddings need one vocabulary for both sides; else give --separate-embeddings");
 }
@@ -115,11 +119,12 @@ Tensor Transformer::encode(std::span<const std::span<const int32_t>> sources, co
   return norm_at_end() ? encoder_norm_(x) : x;
 }
 
-Tensor Transformer::decode(const Tensor& y, const Tensor& h, const Ragged& T, const Ragged& S,
-                           const Dropout& dropout) const {
+Transformer::Decoded Transformer::decode(const Tensor& y, const Tensor& h, const Ragged& T, const Ragged& S,
+                                         const Dropout& dropout, bool guided) const {
   const auto drop = [&](size_t l, uint64_t what) {
     return dropout.rows(dropout_layer(kDecoder, l, what), T);
   };
+  Tensor alpha;
   Tensor x = y;  // [T, D]
   for (size_t l = 0; l < decoder_.size(); ++l) {
     const DecoderLayer& layer = decoder_[l];
@@ -132,11 +137,12 @@ Tensor Transformer::decode(const Tensor& y, const Tensor& h, const Ragged& T, co
       return layer.self_attention(q, T, decoder_bias_, weights(0));  // [T, D]
     });
     const Tensor x2 = layer.second(x1, drop(l, kBlock + 1), [&](const Tensor& q) {
+      if (guided && l == shown_layer()) alpha = layer.cross_attention.weights(q, kv, S, sentence_rows(T));
       return layer.cross_attention(q, kv, T, S, weights(1));  // [T, D]
     });
     x = layer.third(x2, drop(l, kBlock + 2), layer.feed_forward);  // [T, D]
   }
-  return norm_at_end() ? decoder_norm_(x) : x;
+  return {norm_at_end() ? decoder_norm_(x) : x, alpha};
 }
 
 Tensor Transformer::loss(const SentencePairs& pairs, const LossOptions& options) const {
@@ -144,8 +150,11 @@ Tensor Transformer::loss(const SentencePairs& pairs, const LossOptions& options)
   const Ragged S = ragged(pairs.sources), T = ragged(pairs.targets);
   const Tensor h = encode(pairs.sources, S, dropout);                                       // [S, D]
   const Tensor y = embed(E_, previous_words(pairs.targets, begin()), nn::positions_of(T));  // [T, D]
-  const Tensor t = decode(dropout(y, kDecoder + kEmbeddings, T), h, T, S, dropout);         // [T, D]
-  return output_loss(t, W_out(), b_out_, words_of(pairs.targets), options.smoothing, options.scale);
+  const bool guided = is_guided(pairs, options);
+  const Decoded decoded = decode(dropout(y, kDecoder + kEmbeddings, T), h, T, S, dropout, guided);  // [T, D]
+  const Tensor loss =
+      output_loss(decoded.t, W_out(), b_out_, words_of(pairs.targets), options.smoothing, options.scale);
+  return guided ? autograd::add(loss, guided_loss(decoded.alpha, pairs, options, T)) : loss;
 }
 
 Memory Transformer::encode(std::span<const std::span<const int32_t>> sources) const {

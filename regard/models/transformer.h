@@ -15,7 +15,9 @@ namespace regard::models {
 /// `before` a last norm follows each stack.
 class Transformer final : public EncoderDecoder {
  public:
-  /// Throws UsageError if the configuration's parts do not fit.
+  /// Throws UsageError if options do not fit each other.
+  static void check(const ModelConfig& config);
+  /// Throws UsageError likewise, and if shared embeddings have two vocabularies.
   explicit Transformer(const ModelConfig& config);
 
   bool attends() const override { return true; }
@@ -45,8 +47,12 @@ class Transformer final : public EncoderDecoder {
   const Tensor& W_out() const { return config().separate_embeddings ? W_out_ : E_; }
   Tensor encode(std::span<const std::span<const int32_t>> sources, const autograd::Ragged& ragged,
                 const Dropout& dropout) const;
-  Tensor decode(const Tensor& y, const Tensor& h, const autograd::Ragged& targets,
-                const autograd::Ragged& sources, const Dropout& dropout) const;
+  struct Decoded {
+    Tensor t;      // [T, D]
+    Tensor alpha;  // [T, longest S], undefined unless guided
+  };
+  Decoded decode(const Tensor& y, const Tensor& h, const autograd::Ragged& targets,
+                 const autograd::Ragged& sources, const Dropout& dropout, bool guided) const;
   size_t shown_layer() const { return decoder_.size() > 1 ? decoder_.size() - 2 : 0; }
   bool norm_at_end() const { return config().norm == nn::NormOrder::before; }
 

@@ -1,9 +1,12 @@
 #include "regard/nn/attention.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <vector>
+
+#include "regard/autograd/score_attention.h"
 
 namespace regard::nn {
 
@@ -101,6 +104,24 @@ void CrossAttention::visit(const ParameterVisitor& visitor, const std::string& n
 Tensor CrossAttention::operator()(const Tensor& x, const Tensor& kv, const Ragged& targets,
                                   const Ragged& sources, const autograd::WeightDropout& dropout) const {
   return out_(autograd::cross_attention(q_(x), kv, targets, sources, {.heads = heads_, .dropout = dropout}));
+}
+
+Tensor CrossAttention::weights(const Tensor& x, const Tensor& kv, const Ragged& sources,
+                               std::span<const int32_t> sentence_of) const {
+  const int64_t D = x.dim(-1), d = D / heads_;
+  const auto scaled = [](const Tensor& y, double factor) {
+    return autograd::multiply(y, Tensor::full(y.shape(), factor, y.dtype()));
+  };
+  const Tensor q = scaled(q_(x), 1 / std::sqrt(static_cast<double>(d)));  // [T, D]
+  Tensor sum;
+  for (int64_t h = 0; h < heads_; ++h) {
+    const Tensor qh = autograd::columns(q, h * d, (h + 1) * d);           // [T, d]
+    const Tensor kh = autograd::columns(kv, h * d, (h + 1) * d);          // [S, d]
+    const Tensor vh = autograd::columns(kv, D + h * d, D + (h + 1) * d);  // [S, d]
+    const Tensor alpha = autograd::dot_attention(qh, kh, vh, sources, sentence_of).weights;
+    sum = h == 0 ? alpha : autograd::add(sum, alpha);  // [T, longest S]
+  }
+  return scaled(sum, 1 / static_cast<double>(heads_));
 }
 
 AttendedRows CrossAttention::step(const Tensor& x, const Tensor& kv, const Ragged& sources,

@@ -62,6 +62,9 @@ class CrossAttention {
   /// x [T, D] attends to the keys and values of its sentence.
   Tensor operator()(const Tensor& x, const Tensor& kv, const autograd::Ragged& targets,
                     const autograd::Ragged& sources, const autograd::WeightDropout& dropout) const;
+  /// What rows x [T, D] attend to, differentiable: the mean over the heads, [T, longest S].
+  Tensor weights(const Tensor& x, const Tensor& kv, const autograd::Ragged& sources,
+                 std::span<const int32_t> sentence_of) const;
   /// Row r of x [R, D] belongs to sentence sentence_of[r].
   AttendedRows step(const Tensor& x, const Tensor& kv, const autograd::Ragged& sources,
                     std::span<const int32_t> sentence_of, bool want_alpha) const;
