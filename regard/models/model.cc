@@ -22,30 +22,21 @@ State select(const State& state, std::span<const int32_t> rows) {
 
 void EncoderDecoder::initialise(uint64_t seed) {
   uint64_t stream = 100;
-  visit([&](const std::string&, Tensor& tensor, const Shape& shape, const nn::Initial& initial) {
+  set_each([&](const std::string&, Tensor& tensor, const Shape& shape, const nn::Initial& initial) {
     tensor = initial.draw(shape, seed, stream++);
   });
 }
 
-std::vector<nn::Parameter> EncoderDecoder::parameters() const {
-  std::vector<nn::Parameter> list;
-  const auto add = [&](const std::string& name, const Tensor& tensor, const Shape&, const nn::Initial&) {
-    list.push_back({name, tensor});
-  };
-  const_cast<EncoderDecoder*>(this)->visit(add);  // the visitor only copies handles
-  return list;
-}
-
 int64_t EncoderDecoder::parameter_count() const {
   int64_t count = 0;
-  for (const auto& parameter : parameters()) count += parameter.value.size();
+  for (const auto& parameter : parameters_) count += parameter.value.size();
   return count;
 }
 
 void EncoderDecoder::load(std::span<const nn::Parameter> values) {
   std::unordered_map<std::string, Tensor> by_name;
   for (const auto& value : values) by_name[value.name] = value.value;
-  visit([&](const std::string& name, Tensor& tensor, const Shape& shape, const nn::Initial&) {
+  set_each([&](const std::string& name, Tensor& tensor, const Shape& shape, const nn::Initial&) {
     const auto found = by_name.find(name);
     if (found == by_name.end())
       throw DataError("the weights lack " + name + "; is this another model's file?");
@@ -56,16 +47,25 @@ void EncoderDecoder::load(std::span<const nn::Parameter> values) {
   });
 }
 
+void EncoderDecoder::convert(DType dtype) {
+  set_each([&](const std::string&, Tensor& tensor, const Shape&, const nn::Initial&) {
+    tensor = tensor.to(dtype);
+  });
+}
+
+void EncoderDecoder::set_each(const ParameterVisitor& set) {
+  std::vector<nn::Parameter> list;
+  visit([&](const std::string& name, Tensor& tensor, const Shape& shape, const nn::Initial& initial) {
+    set(name, tensor, shape, initial);
+    list.push_back({name, tensor});
+  });
+  parameters_ = std::move(list);
+}
+
 std::vector<Tensor> tensors_of(const EncoderDecoder& model) {
   std::vector<Tensor> tensors;
   for (const auto& parameter : model.parameters()) tensors.push_back(parameter.value);
   return tensors;
-}
-
-void EncoderDecoder::convert(DType dtype) {
-  visit([&](const std::string&, Tensor& tensor, const Shape&, const nn::Initial&) {
-    tensor = tensor.to(dtype);
-  });
 }
 
 }  // namespace regard::models

@@ -88,7 +88,7 @@ class EncoderDecoder {
   /// Draws all parameters anew, each from (seed, its place in the list).
   void initialise(uint64_t seed);
   /// Handles that share storage with the model, in the order of the files.
-  std::vector<nn::Parameter> parameters() const;
+  const std::vector<nn::Parameter>& parameters() const { return parameters_; }
   int64_t parameter_count() const;
   /// Replaces storage by that of `values`, by name. Throws DataError if a name is missing or a shape differs.
   void load(std::span<const nn::Parameter> values);
@@ -103,7 +103,10 @@ class EncoderDecoder {
   virtual void visit(const ParameterVisitor& visitor) = 0;
 
  private:
+  void set_each(const ParameterVisitor& set);
+
   ModelConfig config_;
+  std::vector<nn::Parameter> parameters_;  // what visit() listed when the parameters were last set
 };
 
 /// The parameters without their names.
