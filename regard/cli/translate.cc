@@ -117,32 +117,49 @@ class Writer {
   const TranslateArguments& a_;
 };
 
-/// What a reader of the result should know, on standard error.
-void warn(const std::vector<std::string>& lines, const std::vector<decoding::Translated>& translated,
-          int64_t first, bool with_attention) {
-  for (size_t i = 0; i < translated.size(); ++i) {
-    const int64_t line = first + static_cast<int64_t>(i) + 1;
-    if (text::invalid_utf8(lines[i]) != std::string::npos)
-      std::cerr << fmt::format(
-          "regard: warning: line {} is not UTF-8; what cannot be read is taken for U+FFFD (convert the text "
-          "with "
-          "iconv)\n",
-          line);
-    if (translated[i].parts > 1)
-      std::cerr << fmt::format(
-          "regard: warning: line {} has {} pieces, more than any the model was trained on; "
-          "translated in {} parts\n",
-          line, translated[i].source_ids.size() - 1, translated[i].parts);
-    if (with_attention && translated[i].attention_left_out)
-      std::cerr << fmt::format(
-          "regard: warning: line {} is too long for its attention to be kept: no alignment, no unknown words "
-          "replaced\n",
-          line);
-    if (!translated[i].hypotheses.empty() && !translated[i].hypotheses[0].complete)
-      std::cerr << fmt::format(
-          "regard: warning: line {}: the translation was cut at its length limit (--max-length)\n", line);
+/// What a reader of the result should know, on standard error: of each kind the first few lines, then how
+/// many more.
+class Warnings {
+ public:
+  void add(const std::vector<std::string>& lines, const std::vector<decoding::Translated>& translated,
+           int64_t first, bool with_attention) {
+    for (size_t i = 0; i < translated.size(); ++i) {
+      const int64_t line = first + static_cast<int64_t>(i) + 1;
+      const decoding::Translated& it = translated[i];
+      if (text::invalid_utf8(lines[i]) != std::string::npos)
+        say(kNotUtf8, line,
+            "is not UTF-8; what cannot be read is taken for U+FFFD (convert the text with iconv)");
+      if (it.parts > 1)
+        say(kParts, line,
+            fmt::format("has {} pieces, more than any the model was trained on; translated in {} parts",
+                        it.source_ids.size() - 1, it.parts));
+      if (with_attention && it.attention_left_out)
+        say(kNoAttention, line,
+            "is too long for its attention to be kept: no alignment, no unknown words replaced");
+      if (!it.hypotheses.empty() && !it.hypotheses[0].complete)
+        say(kCut, line, "has a translation that was cut at its length limit (--max-length)");
+    }
   }
-}
+
+  void finish() const {
+    static const char* const kWhat[kKinds] = {"are not UTF-8", "were translated in parts",
+                                              "are too long for their attention to be kept",
+                                              "have translations cut at their length limit"};
+    for (int kind = 0; kind < kKinds; ++kind)
+      if (counts_[kind] > kShown)
+        std::cerr << fmt::format("regard: warning: {} more lines {}\n", counts_[kind] - kShown, kWhat[kind]);
+  }
+
+ private:
+  enum Kind { kNotUtf8, kParts, kNoAttention, kCut, kKinds };
+  static constexpr int64_t kShown = 5;  // of each kind
+
+  void say(Kind kind, int64_t line, const std::string& what) {
+    if (++counts_[kind] <= kShown) std::cerr << fmt::format("regard: warning: line {} {}\n", line, what);
+  }
+
+  int64_t counts_[kKinds] = {};
+};
 
 void translate(TranslateArguments& a, const Common& common) {
   if (a.nbest > a.search.beam)
@@ -159,6 +176,7 @@ void translate(TranslateArguments& a, const Common& common) {
   const decoding::Wanted wanted{.hypotheses = std::max<int64_t>(a.nbest, 1),
                                 .attention = !a.alignment.empty() || a.replace_unknown};
   const Writer writer(model, a);
+  Warnings warnings;
   std::vector<std::string> lines;
   size_t bytes = 0;
   int64_t done = 0, tokens = 0;
@@ -172,7 +190,7 @@ void translate(TranslateArguments& a, const Common& common) {
     for (size_t i = 0; i < lines.size(); ++i)
       writer.write(lines[i], done + static_cast<int64_t>(i), translated[i]);
     flush_results();
-    if (!common.quiet) warn(lines, translated, done, wanted.attention);
+    if (!common.quiet) warnings.add(lines, translated, done, wanted.attention);
     done += static_cast<int64_t>(lines.size());
     lines.clear();
     bytes = 0;
@@ -191,6 +209,7 @@ void translate(TranslateArguments& a, const Common& common) {
     if (lines.size() == kLines || bytes > kBytes || squares > kSquares) flush();
   }
   if (!lines.empty()) flush();
+  warnings.finish();
   if (std::cin.bad() || std::ferror(stdin) != 0) throw SystemError("cannot read standard input", errno);
 }
 

@@ -20,6 +20,9 @@ struct Message {
   std::vector<std::string> strings;  ///< msgstr, or msgstr[0], msgstr[1], ...
   bool fuzzy = false;
   int64_t line = 0;  ///< where the entry starts, from 1; for MO the number of the entry
+  /// PO: where the entry's first keyword stands, and its msgstr lines from the first keyword to the last
+  /// quote, as offsets into the file without its byte-order mark, in UTF-8.
+  size_t entry_begin = 0, strings_begin = 0, strings_end = 0;
 };
 
 struct Catalogue {

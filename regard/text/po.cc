@@ -20,6 +20,7 @@ struct Token {
   std::string text;   // a comment with its #, a keyword, or a string without quotes and escapes
   int64_t index = 0;  // [N]
   int64_t line = 0;
+  size_t begin = 0, end = 0;  // offsets of its first byte and behind its last
 };
 
 class Lexer {
@@ -27,10 +28,27 @@ class Lexer {
   Lexer(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
   Token next() {
+    skip_space();
+    const size_t begin = at_;
+    Token token = read();
+    token.begin = begin;
+    token.end = at_;
+    return token;
+  }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw DataError(name_, line_, what + "; correct the line");
+  }
+
+ private:
+  void skip_space() {
     while (at_ < text_.size() &&
            (std::isspace(static_cast<unsigned char>(text_[at_])) || text_[at_] == '\0')) {
       line_ += text_[at_++] == '\n';
     }
+  }
+
+  Token read() {
     if (at_ >= text_.size()) return {Kind::end, "", 0, line_};
     const char c = text_[at_];
     if (c == '#') return comment();
@@ -40,11 +58,6 @@ class Lexer {
     fail("starts with neither a keyword, a string nor a comment");
   }
 
-  [[noreturn]] void fail(const std::string& what) const {
-    throw DataError(name_, line_, what + "; correct the line");
-  }
-
- private:
   Token comment() {
     const std::string_view line = text_.substr(at_, text_.find('\n', at_) - at_);
     at_ += line.size();
@@ -144,6 +157,7 @@ class Parser {
   void keyword() {
     const std::string word = std::exchange(token_.text, "");
     const int64_t line = token_.line;
+    const size_t begin = token_.begin;
     advance();
     std::optional<int64_t> form;
     if (token_.kind == Kind::index) {
@@ -157,7 +171,7 @@ class Parser {
       throw DataError(name_, line, word + " cannot have a number; correct the line");
     if (word == "msgctxt" || word == "msgid") {
       if (complete()) finish();
-      start(word == "msgctxt", text, line);
+      start(word == "msgctxt", text, line, begin);
     } else if (word == "msgid_plural") {
       if (!has_id_ || complete() || message_.has_plural)
         throw DataError(name_, line, "msgid_plural without msgid; correct the entry");
@@ -165,6 +179,8 @@ class Parser {
       message_.has_plural = true;
     } else if (word == "msgstr") {
       translation(text, form, line);
+      if (message_.strings.size() == 1) message_.strings_begin = begin;
+      message_.strings_end = strings_end_;
     } else if (word != "domain") {
       throw DataError(name_, line, "unknown keyword " + word + "; correct the line");
     }
@@ -175,6 +191,7 @@ class Parser {
     std::string text;
     while (token_.kind == Kind::string) {
       text += token_.text;
+      strings_end_ = token_.end;
       advance();
     }
     return text;
@@ -182,12 +199,13 @@ class Parser {
 
   bool complete() const { return !message_.strings.empty(); }
 
-  void start(bool context, const std::string& text, int64_t line) {
+  void start(bool context, const std::string& text, int64_t line, size_t begin) {
     if (context ? message_.has_context || has_id_ : has_id_) {
       throw DataError(name_, message_.line, "msgid without msgstr; complete the entry");
     }
     if (!message_.has_context) {
       message_.line = line;
+      message_.entry_begin = begin;
       message_.fuzzy = std::exchange(fuzzy_, false);
     }
     (context ? message_.context : message_.id) = text;
@@ -238,6 +256,7 @@ class Parser {
   Message message_;
   bool has_id_ = false;
   bool fuzzy_ = false;
+  size_t strings_end_ = 0;  // behind the last string that was read
 };
 
 }  // namespace

@@ -51,7 +51,7 @@ class TextThroughTranslate(Case):
         self.assertRegex(error, r"(?m)^regard: warning: line 2 has \d+ pieces, .* translated in \d+ parts$")
         out, error = self.translate(text, "--max-length", 3)
         self.assertEqual(len(out), 4)
-        self.assertIn("line 2: the translation was cut at its length limit", error)
+        self.assertIn("line 2 has a translation that was cut at its length limit", error)
 
     def test_one_word_inputs_stop(self):
         """Number 15."""
