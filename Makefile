@@ -20,7 +20,7 @@ test-all: ## make test, then the quick tests built by clang and checked by clang
 	@scripts/test all
 
 format: ## format all C++ files
-	@git ls-files -z '*.h' '*.cc' | xargs -0 -r clang-format-14 -i
+	@git ls-files -z --cached --others --exclude-standard '*.h' '*.cc' | xargs -0 -r clang-format-14 -i
 
 install-dependencies: ## install what the build needs (Debian packages)
 	@scripts/install-dependencies build

@@ -57,7 +57,8 @@ std::string edit_po(std::string_view bytes, const Catalogue& catalogue, std::spa
     bytes.remove_prefix(kByteOrderMark.size());
   }
   if (to_utf8(bytes, header_charset(bytes), name) != bytes)  // what the catalogue's offsets speak of
-    throw DataError(name, 0, "is not in UTF-8, so it cannot be edited in place; convert it with msgconv -t UTF-8");
+    throw DataError(name, 0,
+                    "is not in UTF-8, so it cannot be edited in place; convert it with msgconv -t UTF-8");
   const size_t first_line = bytes.find('\n');
   const bool crlf = first_line != std::string_view::npos && bytes.substr(0, first_line).ends_with('\r');
   const std::string_view line_end = crlf ? "\r\n" : "\n";

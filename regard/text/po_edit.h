@@ -18,9 +18,10 @@ struct PoEdit {
   bool fuzzy = false;                ///< marks the entry for a person to look at, if it is not marked yet
 };
 
-/// The file with these translations. Everything else comes back byte for byte: comments, flags, obsolete entries,
-/// untouched entries, line ends, a byte-order mark. `catalogue` is parse_po() of the same bytes; at most one edit an
-/// entry, in any order. Throws DataError naming `name` if the file is neither UTF-8 nor ASCII.
+/// The file with these translations. Everything else comes back byte for byte: comments, flags,
+/// obsolete entries, untouched entries, line ends, a byte-order mark. `catalogue` is parse_po() of
+/// the same bytes; at most one edit an entry, in any order. Throws DataError naming `name` if the
+/// file is neither UTF-8 nor ASCII.
 std::string edit_po(std::string_view bytes, const Catalogue& catalogue, std::span<const PoEdit> edits,
                     const std::string& name);
 

@@ -34,7 +34,8 @@ TEST(PoEdit, OneEntryChangesAndNothingElse) {
   const std::string result = edited(kFile, {{2, {"%d fichier", "%d fichiers"}}});
   std::string expected = kFile;
   const std::string before = "msgstr[0] \"\"\nmsgstr[1] \"\"";
-  expected.replace(expected.find(before), before.size(), "msgstr[0] \"%d fichier\"\nmsgstr[1] \"%d fichiers\"");
+  expected.replace(expected.find(before), before.size(),
+                   "msgstr[0] \"%d fichier\"\nmsgstr[1] \"%d fichiers\"");
   EXPECT_EQ(result, expected);
 }
 
@@ -48,7 +49,8 @@ TEST(PoEdit, AFuzzyMarkIsAddedOnce) {
 TEST(PoEdit, EscapesAreWrittenOnceAndReadBack) {
   const std::string text = "a\\b \"c\"\td/e\nf\r\n";
   const std::string result = edited(kFile, {{0, {text}}});
-  EXPECT_NE(result.find("msgstr \"\"\n\"a\\\\b \\\"c\\\"\\td/e\\n\"\n\"f\\r\\n\""), std::string::npos) << result;
+  EXPECT_NE(result.find("msgstr \"\"\n\"a\\\\b \\\"c\\\"\\td/e\\n\"\n\"f\\r\\n\""), std::string::npos)
+      << result;
   EXPECT_EQ(parse_po(result, "fr.po").messages[0].strings[0], text);
 }
 
@@ -75,7 +77,8 @@ TEST(PoEdit, LineEndsOfTheFileAreKept) {
 
 TEST(PoEdit, AnotherCharsetIsRefusedByName) {
   const std::string latin =
-      "msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=ISO-8859-1\\n\"\n\nmsgid \"a\"\nmsgstr \"\xE9\"\n";
+      "msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=ISO-8859-1\\n\"\n\nmsgid \"a\"\nmsgstr "
+      "\"\xE9\"\n";
   try {
     edited(latin, {});
     FAIL();
