@@ -91,7 +91,8 @@ void add_align(CLI::App& app, Common& common) {
       "Example:\n"
       "  regard align model --source test.en --target test.fr\n"
       "Each target word is linked to the source word with most attention: 0-0 1-2 (source word - target\n"
-      "word).");
+      "word).\n"
+      "A newline inside a message, written \\n, is a word of its own.");
   verb->callback([a, &common] {
     for_each_pair(*a, common,
                   [&](const models::TrainedModel& model, const std::vector<int32_t>& ids,

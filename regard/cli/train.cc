@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 #include <iostream>
 #include <map>
+#include <optional>
 
 #include "regard/cli/progress.h"
 #include "regard/cli/results.h"
@@ -102,29 +103,29 @@ class Watcher {
     last_ = r;
     if (r.loss) loss_ = *r.loss;
     if (r.target_tokens_per_s) speed_ = *r.target_tokens_per_s;
-    if (first_seconds_ < 0) {
-      first_seconds_ = r.seconds;
-      first_step_ = r.step;
-    }
     std::string line = fmt::format("epoch {} step {} loss {:.3f} {:.0f} tokens/s rate {:.2e}", r.epoch + 1,
                                    r.step, loss_, speed_, r.learning_rate);
-    double fraction = -1;
-    const double run = r.seconds - first_seconds_ + 1e-9;
-    if (options_.minutes > 0) {
-      fraction = std::min(1.0, run / (options_.minutes * 60));
-      line += " left " + duration(options_.minutes * 60 - run);
-    } else if (options_.steps > 0) {
-      fraction = static_cast<double>(r.step) / static_cast<double>(options_.steps);
-      if (r.step > first_step_)
-        line += " left " + duration(run / static_cast<double>(r.step - first_step_) *
-                                    static_cast<double>(options_.steps - r.step));
+    const auto [fraction, left] = time_left(r);
+    if (fraction >= 0) line += " left " + duration(left);
+    if (r.dev_loss) {
+      dev_loss_ = *r.dev_loss;
+      best_dev_loss_ = std::min(best_dev_loss_.value_or(dev_loss_), dev_loss_);
     }
-    if (r.dev_loss) dev_loss_ = *r.dev_loss;
     if (r.dev_loss) dev_ = fmt::format(" dev loss {:.3f}", *r.dev_loss);
     if (r.dev_bleu) dev_ += fmt::format(" BLEU {:.1f}", *r.dev_bleu);
     progress_.show(line + dev_, fraction);
   }
   void finish() { progress_.finish(); }
+
+  /// "out of time at step 5662; the best weights (development loss 2.026) are in model"
+  std::string farewell(training::Ending ending, const std::string& output) const {
+    static const char* const kNames[] = {"finished", "out of time", "out of patience", "interrupted"};
+    const std::string best = best_dev_loss_
+                                 ? fmt::format("the best weights (development loss {:.3f})", *best_dev_loss_)
+                                 : "the weights";
+    return fmt::format("{} at step {}; {} are in {}\n", kNames[static_cast<int>(ending)], last_.step, best,
+                       output);
+  }
 
   boost::json::object summary(training::Ending ending) const {
     static const char* const kNames[] = {"finished", "out_of_time", "out_of_patience", "interrupted"};
@@ -139,11 +140,29 @@ class Watcher {
   }
 
  private:
+  struct TimeLeft {
+    double fraction, seconds;  // of the run that is over, until it is; -1 where it is not known
+  };
+  /// By the limit that comes first.
+  TimeLeft time_left(const training::Report& r) const {
+    TimeLeft nearest{-1, 0};
+    const auto limit = [&](double seconds_in_all) {
+      const double left = std::max(seconds_in_all - r.run_seconds, 0.0);
+      if (nearest.fraction < 0 || left < nearest.seconds)
+        nearest = {std::min(1.0, r.run_seconds / std::max(seconds_in_all, 1e-9)), left};
+    };
+    if (options_.minutes > 0) limit(options_.minutes * 60);
+    if (options_.steps > 0 && r.run_steps > 0)
+      limit(r.run_seconds * static_cast<double>(options_.steps - r.step + r.run_steps) /
+            static_cast<double>(r.run_steps));
+    return nearest;
+  }
+
   Progress progress_;
   const training::TrainingOptions& options_;
   training::Report last_;
-  double loss_ = 0, speed_ = 0, dev_loss_ = 0, first_seconds_ = -1;
-  int64_t first_step_ = 0;
+  double loss_ = 0, speed_ = 0, dev_loss_ = 0;
+  std::optional<double> best_dev_loss_;  // of this run
   std::string dev_;
 };
 
@@ -210,9 +229,10 @@ void train(TrainArguments& a, const Common& common) {
   const training::Ending ending = training::run_session(a.session, lines, hooks, pool);
   watcher.finish();
   if (common.json) std::cout << json_text(watcher.summary(ending));
-  if (ending == training::Ending::out_of_patience && !common.quiet)
-    std::cerr << fmt::format("stopped: {} evaluations without improvement\n", t.patience);
-  if (ending != training::Ending::interrupted) return;
+  if (ending != training::Ending::interrupted) {
+    if (!common.quiet) std::cerr << watcher.farewell(ending, a.output);
+    return;
+  }
   std::cerr << "regard: interrupted; the state is saved. Go on with the same command and --resume\n";
   throw Interrupted{};
 }

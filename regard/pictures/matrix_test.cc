@@ -206,6 +206,32 @@ TEST(MatrixPng, DrawsBesideItsData) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2);
 }
 
+/// The picture's bytes; empty if gnuplot is not there.
+std::string png_of(const AttentionMatrix& matrix) {
+  const tests::TemporaryFolder folder;
+  try {
+    write_png(folder / "x.png", matrix);
+  } catch (const SystemError&) {
+    if (std::system("command -v gnuplot >/dev/null") == 0) throw;
+    return "";
+  }
+  return read_file(folder / "x.png");
+}
+
+TEST(MatrixPng, PercentSignsInWordsArePercentSigns) {
+  const std::string with = png_of({{"100%", "%d", "%s"}, {"%"}, {0.5F, 0.25F, 0.25F}, "100% %d"});
+  if (with.empty()) GTEST_SKIP() << "gnuplot is not installed";
+  // The number beneath the label, which gnuplot would write for %d, is 1.
+  EXPECT_NE(with, png_of({{"100%", "1", "%s"}, {"%"}, {0.5F, 0.25F, 0.25F}, "100% %d"}));
+}
+
+TEST(MatrixPng, OneRowAndOneColumnAreDrawn) {
+  const std::string faint = png_of({{"a", "b"}, {"x"}, {0.1F, 0.1F}, ""});
+  if (faint.empty()) GTEST_SKIP() << "gnuplot is not installed";
+  EXPECT_NE(faint, png_of({{"a", "b"}, {"x"}, {1.0F, 0.5F}, ""}));
+  EXPECT_NE(png_of({{"a"}, {"x", "y"}, {0.1F, 0.1F}, ""}), png_of({{"a"}, {"x", "y"}, {1.0F, 0.5F}, ""}));
+}
+
 TEST(MatrixPng, MissingGnuplotNamesThePackage) {
   const tests::TemporaryFolder folder;
   try {

@@ -38,12 +38,19 @@ std::string gnuplot_string(std::string_view text) {
 
 std::string label(const std::string& word) { return truncated(terminal_text(word), kLongestLabel); }
 
+/// gnuplot reads an axis's label as a format for the number beneath: %% is a percent sign.
+std::string tic_text(const std::string& text) {
+  std::string result;
+  for (const char c : text) result += c == '%' ? "%%" : std::string(1, c);
+  return result;
+}
+
 /// Labels of an axis; where cells are too small for all of them, of every second, third ... word.
 std::string tics(char axis, const std::vector<std::string>& words, double cell) {
   const auto step = static_cast<size_t>(std::ceil(kLeastPitch / cell));
   std::string result = fmt::format("set {}tics (", axis);
   for (size_t i = 0; i < words.size(); i += step) {
-    result += fmt::format("{}{} {}", i > 0 ? ", " : "", gnuplot_string(label(words[i])), i);
+    result += fmt::format("{}{} {}", i > 0 ? ", " : "", gnuplot_string(tic_text(label(words[i]))), i);
   }
   return result + ")\n";
 }
@@ -70,6 +77,15 @@ std::string weight_lines(const AttentionMatrix& matrix) {
     for (size_t s = 0; s < matrix.source.size(); ++s) out += weight_text(weight_at(matrix, t, s)) + "\t";
     out.back() = '\n';
   }
+  return out;
+}
+
+/// Column, row and weight of each cell.
+std::string cell_lines(const AttentionMatrix& matrix) {
+  std::string out;
+  for (size_t t = 0; t < matrix.target.size(); ++t)
+    for (size_t s = 0; s < matrix.source.size(); ++s)
+      out += fmt::format("{}\t{}\t{}\n", s, t, weight_text(weight_at(matrix, t, s)));
   return out;
 }
 
@@ -110,8 +126,14 @@ std::string script(const AttentionMatrix& matrix, const std::string& picture) {
   std::string across = tics('x', matrix.source, cell);
   across.replace(across.find("xtics"), 5, "x2tics rotate by 90");
   out += fmt::format("set x2range [-0.5:{}]\n", sources - 0.5) + across + tics('y', matrix.target, cell);
-  return out + "$weights << END\n" + weight_lines(matrix) +
-         "END\nplot $weights matrix axes x1y1 with image pixels\n";
+  if (matrix.source.size() > 1 && matrix.target.size() > 1)
+    return out + "$weights << END\n" + weight_lines(matrix) +
+           "END\nplot $weights matrix axes x1y1 with image pixels\n";
+  // gnuplot draws no image of a single row or column: boxes.
+  return out + "$cells << END\n" + cell_lines(matrix) +
+         "END\nplot $cells using 1:2:(0.5):(0.5):3 axes x1y1 with boxxyerror fillcolor palette fillstyle "
+         "solid "
+         "noborder\n";
 }
 
 struct FileCloser {

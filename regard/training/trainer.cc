@@ -49,7 +49,7 @@ int64_t target_tokens(std::span<const int64_t> batch, const text::Sentences& tar
 
 /// The clocks of one run, and what it has measured since the last report.
 struct Trainer::Run {
-  explicit Run(double earlier) : seconds_before(earlier) {}
+  explicit Run(const Progress& progress) : first_step(progress.step), seconds_before(progress.seconds) {}
 
   /// Of earlier runs and this one.
   double seconds() const { return seconds_before + seconds_since(start); }
@@ -72,6 +72,7 @@ struct Trainer::Run {
   Report take_report() {
     Report result = std::exchange(report, {});
     result.seconds = seconds();
+    result.run_seconds = seconds_since(start);
     if (loss_tokens > 0) {
       const double training = std::max(seconds_since(last_report) - seconds_aside, 1e-9);
       result.loss = loss_sum / static_cast<double>(loss_tokens);
@@ -84,6 +85,7 @@ struct Trainer::Run {
   }
 
   const Clock::time_point start = Clock::now();
+  const int64_t first_step;
   Clock::time_point last_save = start;
   Report report;           // the next one: evaluations write their results into it
   bool evaluated = false;  // after the last batch
@@ -174,6 +176,7 @@ void Trainer::save(const Hooks& hooks, Run& run) {
 void Trainer::send(const Hooks& hooks, Run& run) {
   Report report = run.take_report();
   report.step = progress_.step;
+  report.run_steps = progress_.step - run.first_step;
   report.epoch = progress_.epoch;
   report.learning_rate =
       learning_rate(options_.learning_rate, options_.warm_up, std::max<int64_t>(progress_.step, 1));
@@ -209,7 +212,7 @@ std::optional<Ending> Trainer::train_epoch(std::span<const std::vector<int64_t>>
 }
 
 Ending Trainer::run(const Hooks& hooks) {
-  Run run(progress_.seconds);
+  Run run(progress_);
   std::optional<Ending> ending;
   while (!ending && !(options_.epochs > 0 && progress_.epoch >= options_.epochs)) {
     const auto batches = text::make_batches(data_.source, data_.target, {.tokens = options_.batch_tokens},

@@ -50,6 +50,8 @@ struct Report {
   int64_t step = 0, epoch = 0;
   std::optional<double> loss, dev_loss, dev_bleu, target_tokens_per_s;
   double learning_rate = 0, seconds = 0;
+  int64_t run_steps = 0;   ///< of this run alone; not in train.jsonl
+  double run_seconds = 0;  ///< likewise
 };
 
 /// Where training stands: with the weights and moments, all that resuming needs.
