@@ -143,10 +143,11 @@ class Model:
         return total
 
 
-def gradient(model, name):
+def gradient(model, name, count=None):
+    """By complex steps, of the first `count` elements (all, if it is not given); those behind them are 0."""
     step, parameter = 1e-30, model.values[name].reshape(-1)
     result = np.zeros(parameter.size)
-    for i in range(parameter.size):
+    for i in range(count or parameter.size):
         kept = parameter[i]
         parameter[i] = kept + 1j * step
         result[i] = model.loss().imag / step

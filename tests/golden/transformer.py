@@ -32,6 +32,8 @@ import sys
 
 import numpy as np
 
+import bahdanau as base
+
 V, D, H, F, L = 11, 8, 2, 6, 2  # vocabulary, model, heads, feed-forward, layers
 d = D // H
 SMOOTHING = 0.1
@@ -70,22 +72,9 @@ def parameter_list(name):
     return parameters + [("output.b", [V])]
 
 
-def filled(parameters):
-    values = {}
-    for p, (name, shape) in enumerate(parameters):
-        i = np.arange(np.prod(shape), dtype=np.float64)
-        values[name] = (0.3 * np.sin(1 + 0.7 * i + 1.3 * p)).reshape(shape).astype(np.complex128)
-    return values
-
-
 def softmax_rows(x):
     e = np.exp(x - np.max(x.real, axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
-
-
-def log_softmax(x):
-    shifted = x - np.max(x.real)  # a constant for the derivative
-    return shifted - np.log(np.sum(np.exp(shifted)))
 
 
 def bucket(distance, causal):
@@ -193,7 +182,7 @@ class Model:
             x = self.block(at + ".feed_forward", x, lambda y: self.feed_forward(at + ".feed_forward", y))
         x = self.norm("decoder", x) if self.name == "before" else x
         logits = x @ self.values["embedding"].T + self.values["output.b"]
-        return np.array([log_softmax(row) for row in logits]), attention[0]
+        return np.array([base.log_softmax(row) for row in logits]), attention[0]
 
     def loss(self, smoothing=SMOOTHING):
         total = 0
@@ -203,36 +192,14 @@ class Model:
         return total
 
 
-def gradient(model, name):
-    """By complex steps. Of the table of positions only rows that a sentence reaches."""
-    step, parameter = 1e-30, model.values[name].reshape(-1)
-    result = np.zeros(parameter.size)
-    for i in range(parameter.size if name != "positions" else 5 * D):
-        kept = parameter[i]
-        parameter[i] = kept + 1j * step
-        result[i] = model.loss().imag / step
-        parameter[i] = kept
-    return result
-
-
-def central_difference(model, name, i, step=1e-5):
-    parameter = model.values[name].reshape(-1)
-    kept, losses = parameter[i], []
-    for sign in (1, -1):
-        parameter[i] = kept + sign * step
-        losses.append(model.loss().real)
-    parameter[i] = kept
-    return (losses[0] - losses[1]) / (2 * step)
-
-
 def golden(configuration):
     parameters = parameter_list(configuration)
-    model = Model(configuration, filled(parameters))
+    model = Model(configuration, base.filled(parameters))
     gradients = {}
     for name, _ in parameters:
-        g = gradient(model, name)
+        g = base.gradient(model, name, 5 * D if name == "positions" else None)  # rows that a sentence reaches
         for i in range(0, g.size, 29):
-            assert abs(central_difference(model, name, i) - g[i]) < 1e-7, (configuration, name, i)
+            assert abs(base.central_difference(model, name, i) - g[i]) < 1e-7, (configuration, name, i)
         gradients[name] = {"norm": float(np.linalg.norm(g)), "dot": float(g @ np.sin(np.arange(1, g.size + 1)))}
     return {"loss": float(model.loss().real), "plain": float(model.loss(0).real),
             "attention": model.sentence(SOURCES[0], TARGETS[0])[1].real.tolist(),
