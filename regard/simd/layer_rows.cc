@@ -10,6 +10,7 @@
 
 #include "regard/simd/layer_rows.h"
 #include "regard/simd/math-inl.h"
+#include "regard/simd/philox-inl.h"
 #include "regard/simd/scalar_layers.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -92,37 +93,12 @@ const hn::RebindToUnsigned<decltype(d)> du;
 using U = hn::Vec<decltype(du)>;
 constexpr int64_t kWords = 4 * static_cast<int64_t>(hn::MaxLanes(hn::ScalableTag<uint32_t>()));
 
-/// The 64-bit products of lanes, as their high and low words.
-HWY_INLINE void multiply_words(U a, U b, U& high, U& low) {
-#if HWY_TARGET == HWY_SCALAR
-  const uint64_t product = uint64_t{hn::GetLane(a)} * hn::GetLane(b);
-  high = hn::Set(du, static_cast<uint32_t>(product >> 32));
-  low = hn::Set(du, static_cast<uint32_t>(product));
-#else
-  const hn::RepartitionToWide<decltype(du)> du64;
-  const auto even = hn::MulEven(a, b);
-  const auto odd = hn::MulEven(hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(du64, a))), b);
-  high = hn::OddEven(hn::BitCast(du, odd), hn::BitCast(du, hn::ShiftRight<32>(even)));
-  low = hn::OddEven(hn::BitCast(du, hn::ShiftLeft<32>(odd)), hn::BitCast(du, even));
-#endif
-}
-
 /// Philox words of the counters first, first + 1, ...: kWords of them, four a counter, in order.
 HWY_INLINE void philox_words(uint64_t key, uint32_t first, uint32_t* words) {
-  U c0 = hn::Add(hn::Iota(du, 0), hn::Set(du, first)), c1 = hn::Zero(du), c2 = c1, c3 = c1;
-  auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    U high0, low0, high1, low1;
-    multiply_words(c0, hn::Set(du, 0xD2511F53U), high0, low0);
-    multiply_words(c2, hn::Set(du, 0xCD9E8D57U), high1, low1);
-    c0 = hn::Xor(hn::Xor(high1, c1), hn::Set(du, k0));
-    c2 = hn::Xor(hn::Xor(high0, c3), hn::Set(du, k1));
-    c1 = low1;
-    c3 = low0;
-    k0 += 0x9E3779B9U;
-    k1 += 0xBB67AE85U;
-  }
-  hn::StoreInterleaved4(c0, c1, c2, c3, du, words);
+  const U zero = hn::Zero(du);
+  U counter[4] = {hn::Add(hn::Iota(du, 0), hn::Set(du, first)), zero, zero, zero};
+  philox_lanes(counter, {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)});
+  hn::StoreInterleaved4(counter[0], counter[1], counter[2], counter[3], du, words);
 }
 
 /// store(io, i, x_i factor or 0) for every vector of the row.
