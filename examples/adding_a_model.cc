@@ -90,13 +90,12 @@ class MeanVector final : public models::EncoderDecoder {
 };
 
 /// What would stand in regard/models/registry.cc: name, summary, the options it reads, how it is made.
-const models::ModelKind kMeanVector{
-    "mean-vector",
-    "the mean of the source's words, and a GRU",
-    {"width"},
-    [](const models::ModelConfig& config) -> std::unique_ptr<models::EncoderDecoder> {
-      return std::make_unique<MeanVector>(config);
-    }};
+const models::ModelKind kMeanVector{"mean-vector",
+                                    "the mean of the source's words, and a GRU",
+                                    {"width"},
+                                    [](const models::ModelConfig& config) -> std::unique_ptr<models::Model> {
+                                      return std::make_unique<MeanVector>(config);
+                                    }};
 
 }  // namespace
 
@@ -116,7 +115,7 @@ int main() {
   config.source_vocabulary = english->size();
   config.target_vocabulary = french->size();
   config.width = 64;
-  const auto model = models::make_model(kMeanVector, config, 1);
+  const auto model = models::make_encoder_decoder(kMeanVector, config, 1);
   ThreadPool pool(1);
   training::TrainingOptions options;
   options.steps = 300;

@@ -1,5 +1,5 @@
 #pragma once
-// How well a model predicts given translations.
+// How well a model predicts what is given: translations, text, labels.
 
 #include "regard/base/thread_pool.h"
 #include "regard/models/model.h"
@@ -7,9 +7,10 @@
 
 namespace regard::decoding {
 
-/// Mean cross-entropy, nats per target token, end symbols included, without smoothing; exp of it is the
-/// perplexity. 0 for no sentences. The same bits for any number of threads.
-double nats_per_token(const models::EncoderDecoder& model, const text::Sentences& source,
-                      const text::Sentences& target, ThreadPool& pool);
+/// Mean cross-entropy without smoothing, nats per target token, end symbols included (exp of it is the
+/// perplexity); with labels, which a classifier predicts, nats per label. 0 for no sentences. The same bits
+/// for any number of threads.
+double nats_per_token(const models::Model& model, const text::Sentences& source,
+                      const text::Sentences& target, ThreadPool& pool, std::span<const int32_t> labels = {});
 
 }  // namespace regard::decoding

@@ -19,7 +19,7 @@ models::TrainedModel random_model(text::VocabularyKind kind, const std::vector<s
   models::ModelConfig config;
   config.source_vocabulary = config.target_vocabulary = trained.source->size();
   config.embedding = config.width = config.alignment_width = config.readout_width = 8;
-  trained.model = models::make_model(*trained.kind, config, seed);
+  trained.model = models::make_encoder_decoder(*trained.kind, config, seed);
   trained.longest = 16;
   return trained;
 }

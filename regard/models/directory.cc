@@ -70,28 +70,84 @@ Vocabularies load_vocabularies(const ModelDirectory& directory) {
   return {read_vocabulary(directory, kSource, kind), read_vocabulary(directory, kTarget, kind)};
 }
 
-TrainedModel load_model(const std::filesystem::path& path) {
-  const ModelDirectory directory = ModelDirectory::open(path);
-  const std::string name = directory.path("config.json").string();
-  const auto json = parse_json_object(directory.read("config.json"), name);
-  const ModelKind& kind = kind_in_file(json, name);
-  const ModelConfig config = config_from_json(json, kind.options, name);
-  const auto [source, target] = load_vocabularies(directory);
-  if (source->size() != config.source_vocabulary || target->size() != config.target_vocabulary)
-    throw DataError(name, 0,
-                    "the vocabularies have other sizes than the model; restore the directory from a copy");
+namespace {
+
+/// What every model's directory holds.
+struct Content {
+  const ModelKind* kind;
+  boost::json::object json;
+  ModelConfig config;
+  Vocabularies vocabularies;
   std::vector<nn::Parameter> weights;
-  std::vector<Tensor> tensors;
+  std::string config_file;
+
+  int64_t longest() const { return json_integer(json, "longest", config_file, 2, int64_t{1} << 24); }
+};
+
+void require_task(const std::filesystem::path& path, const ModelKind& kind, Task task) {
+  static const char* const kVerbs[] = {"translate", "generate", "entail"};
+  if (kind.task == task) return;
+  throw UsageError(path.string() + " holds a model of --model " + kind.name + ", which is for `regard " +
+                   kVerbs[static_cast<int>(kind.task)] + "`");
+}
+
+Content read_content(const std::filesystem::path& path, Task task) {
+  const ModelDirectory directory = ModelDirectory::open(path);
+  Content content;
+  content.config_file = directory.path("config.json").string();
+  content.json = parse_json_object(directory.read("config.json"), content.config_file);
+  content.kind = &kind_in_file(content.json, content.config_file);
+  require_task(path, *content.kind, task);
+  content.config = config_from_json(content.json, content.kind->options, content.config_file);
+  content.vocabularies = load_vocabularies(directory);
   for (auto& tensor :
        parse_safetensors(directory.read("model.safetensors"), directory.path("model.safetensors").string())
-           .tensors) {
-    tensors.push_back(tensor.tensor);
-    weights.push_back({std::move(tensor.name), std::move(tensor.tensor)});
+           .tensors)
+    content.weights.push_back({std::move(tensor.name), std::move(tensor.tensor)});
+  return content;
+}
+
+std::vector<std::string> labels_of(const Content& content) {
+  std::vector<std::string> labels;
+  for (const auto& label : json_array(content.json, "labels", content.config_file)) {
+    if (!label.is_string()) throw DataError(content.config_file, 0, "\"labels\": expected strings alone");
+    labels.emplace_back(label.as_string());
   }
-  std::shared_ptr<EncoderDecoder> model = kind.make(config);
-  model->load(weights);
-  return {&kind,  model,  std::make_shared<const autograd::FrozenWeights>(tensors),
-          source, target, json_integer(json, "longest", name, 2, int64_t{1} << 24)};
+  return labels;
+}
+
+[[noreturn]] void fail_sizes(const std::string& file) {
+  throw DataError(file, 0,
+                  "the vocabularies have other sizes than the model; restore the directory from a copy");
+}
+
+}  // namespace
+
+TrainedModel load_model(const std::filesystem::path& path, Task task) {
+  const Content content = read_content(path, task);
+  const auto& [source, target] = content.vocabularies;
+  if (source->size() != content.config.source_vocabulary ||
+      target->size() != content.config.target_vocabulary)
+    fail_sizes(content.config_file);
+  std::vector<Tensor> tensors;
+  for (const auto& weight : content.weights) tensors.push_back(weight.value);
+  std::shared_ptr<EncoderDecoder> model = make_encoder_decoder(*content.kind, content.config, 0);
+  model->load(content.weights);
+  return {content.kind, model,  std::make_shared<const autograd::FrozenWeights>(tensors),
+          source,       target, content.longest()};
+}
+
+TrainedClassifier load_classifier(const std::filesystem::path& path) {
+  const Content content = read_content(path, Task::classification);
+  TrainedClassifier trained{
+      content.kind, {}, content.vocabularies.source, labels_of(content), content.longest()};
+  if (trained.vocabulary->size() != content.config.source_vocabulary ||
+      static_cast<int64_t>(trained.labels.size()) != content.config.target_vocabulary)
+    fail_sizes(content.config_file);
+  std::shared_ptr<Classifier> model = make_classifier(*content.kind, content.config, 0);
+  model->load(content.weights);
+  trained.model = model;
+  return trained;
 }
 
 }  // namespace regard::models

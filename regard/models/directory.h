@@ -5,6 +5,8 @@
 #include <boost/json.hpp>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "regard/autograd/frozen_weights.h"
 #include "regard/models/registry.h"
@@ -21,9 +23,19 @@ struct TrainedModel {
   int64_t longest;  ///< pieces of the longest training sentence, end symbol included
 };
 
-/// Opens a directory and reads all that translating needs. Throws DataError naming a damaged or missing file,
-/// SystemError.
-TrainedModel load_model(const std::filesystem::path& path);
+struct TrainedClassifier {
+  const ModelKind* kind;
+  std::shared_ptr<const Classifier> model;
+  std::shared_ptr<const text::Vocabulary> vocabulary;  ///< of both sentences
+  std::vector<std::string> labels;                     ///< the classes' names
+  int64_t longest;                                     ///< as above
+};
+
+/// Opens a directory and reads all that translating (or writing, with Task::language) needs. Throws DataError
+/// naming a damaged or missing file, UsageError naming the verb for the model's own task, SystemError.
+TrainedModel load_model(const std::filesystem::path& path, Task task = Task::translation);
+/// The same of a classifier.
+TrainedClassifier load_classifier(const std::filesystem::path& path);
 
 /// The vocabularies alone, as a resumed training needs them. Throws as load_model does.
 struct Vocabularies {

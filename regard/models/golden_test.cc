@@ -35,7 +35,7 @@ ModelConfig golden_config() {
 
 /// In f64; element i of parameter p is 0.3 sin(1 + 0.7 i + 1.3 p).
 std::unique_ptr<EncoderDecoder> golden_model(const char* kind, const ModelConfig& config) {
-  auto model = make_model(model_kind(kind), config, 1);
+  auto model = make_encoder_decoder(model_kind(kind), config, 1);
   model->convert(DType::f64);
   double p = 0;
   for (const auto& parameter : model->parameters()) {
@@ -205,8 +205,8 @@ INSTANTIATE_TEST_SUITE_P(, TransformerGolden, testing::ValuesIn(kTransformers),
 TEST(Models, WeightsOfAnotherShapeAreRefused) {
   ModelConfig wider = golden_config();
   wider.alignment_width = 6;
-  const auto model = make_model(model_kind("bahdanau"), golden_config(), 3);
-  const auto other = make_model(model_kind("bahdanau"), wider, 3);
+  const auto model = make_encoder_decoder(model_kind("bahdanau"), golden_config(), 3);
+  const auto other = make_encoder_decoder(model_kind("bahdanau"), wider, 3);
   EXPECT_THROW(model->load(other->parameters()), DataError);
   EXPECT_THROW(model->load({}), DataError);
 }

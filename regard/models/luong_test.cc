@@ -33,7 +33,7 @@ ModelConfig small() {
 }
 
 std::unique_ptr<EncoderDecoder> make(const ModelConfig& config) {
-  auto model = make_model(model_kind("luong"), config, 5);
+  auto model = make_encoder_decoder(model_kind("luong"), config, 5);
   model->convert(DType::f64);
   return model;
 }
@@ -132,7 +132,7 @@ std::string refusal(const Change& change) {
   ModelConfig config = small();
   change(config);
   try {
-    make_model(model_kind("luong"), config, 1);
+    make_encoder_decoder(model_kind("luong"), config, 1);
   } catch (const UsageError& error) {
     return error.what();
   }

@@ -20,20 +20,20 @@ State select(const State& state, std::span<const int32_t> rows) {
   return selected;
 }
 
-void EncoderDecoder::initialise(uint64_t seed) {
+void Model::initialise(uint64_t seed) {
   uint64_t stream = 100;
   set_each([&](const std::string&, Tensor& tensor, const Shape& shape, const nn::Initial& initial) {
     tensor = initial.draw(shape, seed, stream++);
   });
 }
 
-int64_t EncoderDecoder::parameter_count() const {
+int64_t Model::parameter_count() const {
   int64_t count = 0;
   for (const auto& parameter : parameters_) count += parameter.value.size();
   return count;
 }
 
-void EncoderDecoder::load(std::span<const nn::Parameter> values) {
+void Model::load(std::span<const nn::Parameter> values) {
   std::unordered_map<std::string, Tensor> by_name;
   for (const auto& value : values) by_name[value.name] = value.value;
   set_each([&](const std::string& name, Tensor& tensor, const Shape& shape, const nn::Initial&) {
@@ -47,13 +47,13 @@ void EncoderDecoder::load(std::span<const nn::Parameter> values) {
   });
 }
 
-void EncoderDecoder::convert(DType dtype) {
+void Model::convert(DType dtype) {
   set_each([&](const std::string&, Tensor& tensor, const Shape&, const nn::Initial&) {
     tensor = tensor.to(dtype);
   });
 }
 
-void EncoderDecoder::set_each(const ParameterVisitor& set) {
+void Model::set_each(const ParameterVisitor& set) {
   std::vector<nn::Parameter> list;
   visit([&](const std::string& name, Tensor& tensor, const Shape& shape, const nn::Initial& initial) {
     set(name, tensor, shape, initial);
@@ -62,7 +62,7 @@ void EncoderDecoder::set_each(const ParameterVisitor& set) {
   parameters_ = std::move(list);
 }
 
-std::vector<Tensor> tensors_of(const EncoderDecoder& model) {
+std::vector<Tensor> tensors_of(const Model& model) {
   std::vector<Tensor> tensors;
   for (const auto& parameter : model.parameters()) tensors.push_back(parameter.value);
   return tensors;

@@ -1,6 +1,6 @@
 #pragma once
-// What every model that writes a target, word by word, has in common: training asks for its loss, decoding
-// for its steps, files for its parameters.
+// What all models have in common: training asks for a loss, files for parameters. An encoder-decoder also
+// writes a target word by word, a classifier names a class.
 
 #include <cstdint>
 #include <memory>
@@ -23,9 +23,11 @@ struct GuidedLink {
   float share;
 };
 
-/// Source and target sentences of one piece of a batch, end symbols included.
+/// Source and target sentences of one piece of a batch, end symbols included. A language model's sources are
+/// empty; a classifier reads both sides (premise and hypothesis) and has a label for each pair.
 struct SentencePairs {
   std::vector<std::span<const int32_t>> sources, targets;
+  std::vector<int32_t> labels{};    ///< of every pair, for a classifier; else empty
   std::vector<uint64_t> numbers{};  ///< of the sentences among all, for dropout; empty: 0, 1, ...
   std::vector<std::span<const GuidedLink>> guidance{};  ///< of every pair; empty: none
 };
@@ -38,7 +40,7 @@ struct DropoutKey {
 
 struct LossOptions {
   double smoothing = 0;                 ///< label smoothing over all entries
-  double scale = 1;                     ///< the loss is a sum over target positions times this
+  double scale = 1;                     ///< the loss is a sum over predictions times this
   std::optional<DropoutKey> dropout{};  ///< absent: no dropout, as when evaluating
   double guided_weight = 0;             ///< of guided alignment's loss beside the other
 };
@@ -66,24 +68,20 @@ struct Step {
 
 using nn::ParameterVisitor;
 
-class EncoderDecoder {
+/// Parameters, and a loss to train them by.
+class Model {
  public:
-  explicit EncoderDecoder(const ModelConfig& config) : config_(config) {}
-  EncoderDecoder(const EncoderDecoder&) = delete;
-  EncoderDecoder& operator=(const EncoderDecoder&) = delete;
-  virtual ~EncoderDecoder() = default;
+  explicit Model(const ModelConfig& config) : config_(config) {}
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+  virtual ~Model() = default;
 
   const ModelConfig& config() const { return config_; }
-  /// True if step() returns alpha.
-  virtual bool attends() const = 0;
 
-  /// The loss of all target positions, teacher-forced: scale * sum of smoothed cross-entropies, nats; [1].
-  /// With guidance, a model that attends adds guided_weight * scale * - sum share log alpha(target, source).
+  /// The loss of all predictions: scale * sum of smoothed cross-entropies, nats; [1]. What is predicted are
+  /// the target's positions, teacher-forced, or a classifier's labels. With guidance, a model that attends
+  /// adds guided_weight * scale * - sum share log alpha(target, source).
   virtual Tensor loss(const SentencePairs& pairs, const LossOptions& options) const = 0;
-  virtual Memory encode(std::span<const std::span<const int32_t>> sources) const = 0;
-  /// y_prev [R] (the begin symbol at first), state [R, ...], sentence_of [R] into the memory's sentences.
-  virtual Step step(std::span<const int32_t> y_prev, const State& state, const Memory& memory,
-                    std::span<const int32_t> sentence_of) const = 0;
 
   /// Draws all parameters anew, each from (seed, its place in the list).
   void initialise(uint64_t seed);
@@ -94,9 +92,6 @@ class EncoderDecoder {
   void load(std::span<const nn::Parameter> values);
   /// The same numbers in another type (f64 for tests).
   void convert(DType dtype);
-
-  /// The symbol that starts every target: the vocabulary's last.
-  int32_t begin() const { return static_cast<int32_t>(config_.target_vocabulary - 1); }
 
  protected:
   /// The one list of the model's parameters.
@@ -109,7 +104,38 @@ class EncoderDecoder {
   std::vector<nn::Parameter> parameters_;  // what visit() listed when the parameters were last set
 };
 
+/// Writes a target word by word, of a source or (a language model) of nothing.
+class EncoderDecoder : public Model {
+ public:
+  using Model::Model;
+
+  /// True if step() returns alpha.
+  virtual bool attends() const = 0;
+  virtual Memory encode(std::span<const std::span<const int32_t>> sources) const = 0;
+  /// y_prev [R] (the begin symbol at first), state [R, ...], sentence_of [R] into the memory's sentences.
+  virtual Step step(std::span<const int32_t> y_prev, const State& state, const Memory& memory,
+                    std::span<const int32_t> sentence_of) const = 0;
+
+  /// The symbol that starts every target: the vocabulary's last.
+  int32_t begin() const { return static_cast<int32_t>(config().target_vocabulary - 1); }
+};
+
+/// What a classifier says of pairs.
+struct Classified {
+  Tensor logits;              ///< [B, classes]
+  std::vector<Tensor> alpha;  ///< of every pair, if asked for: [S, T], source words by what they attend to
+};
+
+/// Names the class of a pair of sentences. Both sides are read with one vocabulary (config's
+/// source_vocabulary); config's target_vocabulary is the number of classes.
+class Classifier : public Model {
+ public:
+  using Model::Model;
+
+  virtual Classified classify(const SentencePairs& pairs, bool with_attention = false) const = 0;
+};
+
 /// The parameters without their names.
-std::vector<Tensor> tensors_of(const EncoderDecoder& model);
+std::vector<Tensor> tensors_of(const Model& model);
 
 }  // namespace regard::models

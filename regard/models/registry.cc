@@ -10,9 +10,9 @@
 namespace regard::models {
 namespace {
 
-template <class Model>
-std::unique_ptr<EncoderDecoder> make(const ModelConfig& config) {
-  return std::make_unique<Model>(config);
+template <class Kind>
+std::unique_ptr<Model> make(const ModelConfig& config) {
+  return std::make_unique<Kind>(config);
 }
 
 ModelKind fixed_vector(const char* name, const char* summary, nn::CellKind cell) {
@@ -80,11 +80,32 @@ void check_config(const ModelKind& kind, const ModelConfig& config) {
   if (kind.check) kind.check(config);
 }
 
-std::unique_ptr<EncoderDecoder> make_model(const ModelKind& kind, const ModelConfig& config, uint64_t seed) {
+std::unique_ptr<Model> make_model(const ModelKind& kind, const ModelConfig& config, uint64_t seed) {
   check_config(kind, config);
   auto model = kind.make(config);
   model->initialise(seed);
   return model;
+}
+
+namespace {
+
+template <class Wanted>
+std::unique_ptr<Wanted> as(std::unique_ptr<Model> model, const ModelKind& kind, const char* what) {
+  auto* wanted = dynamic_cast<Wanted*>(model.get());
+  if (!wanted) throw UsageError(fmt::format("the model {} {}", kind.name, what));
+  model.release();
+  return std::unique_ptr<Wanted>(wanted);
+}
+
+}  // namespace
+
+std::unique_ptr<EncoderDecoder> make_encoder_decoder(const ModelKind& kind, const ModelConfig& config,
+                                                     uint64_t seed) {
+  return as<EncoderDecoder>(make_model(kind, config, seed), kind, "classifies and writes no text");
+}
+
+std::unique_ptr<Classifier> make_classifier(const ModelKind& kind, const ModelConfig& config, uint64_t seed) {
+  return as<Classifier>(make_model(kind, config, seed), kind, "writes text and does not classify");
 }
 
 }  // namespace regard::models

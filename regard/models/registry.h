@@ -10,14 +10,18 @@
 
 namespace regard::models {
 
+/// What a model is for: a target of a source, text of nothing, the class of a pair of sentences.
+enum class Task { translation, language, classification };
+
 struct ModelKind {
   const char* name;
   const char* summary;               ///< one line, with its paper
   std::vector<const char*> options;  ///< names of the fields of ModelConfig that it reads
-  std::unique_ptr<EncoderDecoder> (*make)(const ModelConfig&);
+  std::unique_ptr<Model> (*make)(const ModelConfig&);
   ModelConfig defaults{};                       ///< what an option is if nothing is said
   void (*check)(const ModelConfig&) = nullptr;  ///< throws UsageError if options do not fit each other
   double learning_rate = 1e-3;                  ///< peak rate if nothing is said
+  Task task = Task::translation;                ///< a classifier is a Classifier, all others EncoderDecoder
 };
 
 std::span<const ModelKind> all_models();
@@ -28,6 +32,10 @@ const ModelKind& model_kind(std::string_view name);
 void check_config(const ModelKind& kind, const ModelConfig& config);
 
 /// A model with parameters drawn from `seed`. Throws UsageError if the configuration's parts do not fit.
-std::unique_ptr<EncoderDecoder> make_model(const ModelKind& kind, const ModelConfig& config, uint64_t seed);
+std::unique_ptr<Model> make_model(const ModelKind& kind, const ModelConfig& config, uint64_t seed);
+/// The same of a kind that writes text, and of one that classifies. Throw UsageError if it is another kind.
+std::unique_ptr<EncoderDecoder> make_encoder_decoder(const ModelKind& kind, const ModelConfig& config,
+                                                     uint64_t seed);
+std::unique_ptr<Classifier> make_classifier(const ModelKind& kind, const ModelConfig& config, uint64_t seed);
 
 }  // namespace regard::models

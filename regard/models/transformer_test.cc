@@ -37,7 +37,8 @@ std::vector<nn::PositionKind> all_positions() {
 
 class TransformerPositions : public testing::TestWithParam<nn::PositionKind> {
  protected:
-  std::unique_ptr<EncoderDecoder> model_ = make_model(model_kind("transformer"), small(GetParam()), 5);
+  std::unique_ptr<EncoderDecoder> model_ =
+      make_encoder_decoder(model_kind("transformer"), small(GetParam()), 5);
 };
 void expect_same(const Tensor& a, const Tensor& b) {
   ASSERT_EQ(a.shape(), b.shape());
@@ -105,7 +106,7 @@ TEST_P(TransformerPositions, WordsInAnotherOrderAreAnotherSentence) {
 INSTANTIATE_TEST_SUITE_P(, TransformerPositions, testing::ValuesIn(all_positions()));
 
 TEST(Transformer, PositionsBehindTheLearnedTableShareItsLastRow) {
-  const auto model = make_model(model_kind("transformer"), small(nn::PositionKind::learned), 5);
+  const auto model = make_encoder_decoder(model_kind("transformer"), small(nn::PositionKind::learned), 5);
   Ids source(600, 4);
   source.push_back(0);
   const std::vector<std::span<const int32_t>> one{source};
@@ -119,7 +120,7 @@ TEST(Transformer, AWindowHidesWhatIsFartherAway) {
   ModelConfig config = small();
   config.window = 1;
   config.layers = 1;
-  const auto model = make_model(model_kind("transformer"), config, 5);
+  const auto model = make_encoder_decoder(model_kind("transformer"), config, 5);
   const Ids a{3, 7, 3, 9, 0}, b{3, 7, 3, 2, 0};  // position 3 differs: 0 and 1 cannot see it
   const Tensor h = model->encode(std::vector<std::span<const int32_t>>{a}).h;
   const Tensor other = model->encode(std::vector<std::span<const int32_t>>{b}).h;
@@ -129,7 +130,7 @@ TEST(Transformer, AWindowHidesWhatIsFartherAway) {
 
 std::string refusal(ModelConfig config) {
   try {
-    make_model(model_kind("transformer"), config, 1);
+    make_encoder_decoder(model_kind("transformer"), config, 1);
   } catch (const UsageError& error) {
     return error.what();
   }

@@ -136,7 +136,7 @@ class ImportedTransformer : public testing::Test {
     config.positions = nn::PositionKind::learned;
     config.activation = nn::FeedForwardActivation::relu;
     config.separate_embeddings = true;
-    auto made = models::make_model(models::model_kind("transformer"), config, 1);
+    auto made = models::make_encoder_decoder(models::model_kind("transformer"), config, 1);
     made->load(values);
     return made;
   }

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
 #include "regard/base/file.h"
+#include "regard/decoding/classify.h"
 #include "regard/decoding/search.h"
 #include "regard/evaluation/bleu.h"
 #include "regard/storage/checksum.h"
@@ -22,9 +24,14 @@ const char* const kState = "state/state.safetensors";
 
 std::string fingerprint(const Lines& lines) {
   std::string all;
-  for (const auto* side : {&lines.source, &lines.target, &lines.dev_source, &lines.dev_target}) {
-    for (const auto& line : *side) all += line + '\n';
+  const auto add = [&](const std::vector<std::string>& side) {
+    for (const auto& line : side) all += line + '\n';
     all += '\f';
+  };
+  for (const auto* side : {&lines.source, &lines.target, &lines.dev_source, &lines.dev_target}) add(*side);
+  if (!lines.labels.empty()) {
+    add(lines.labels);
+    add(lines.dev_labels);
   }
   for (const auto& pair : lines.links) {
     for (const auto& [s, t] : pair) all += fmt::format("{}-{} ", s, t);
@@ -48,7 +55,7 @@ boost::json::object training_json(const TrainingOptions& t) {
 }
 
 boost::json::object whole_config(const SessionOptions& options, const models::ModelConfig& sizes,
-                                 bool guided) {
+                                 const std::vector<std::string>& labels, bool guided) {
   boost::json::object config{{"model", options.model}};
   for (const auto& member : models::config_json(sizes, models::model_kind(options.model).options))
     config.insert(member);
@@ -56,6 +63,7 @@ boost::json::object whole_config(const SessionOptions& options, const models::Mo
   config["vocabulary_size"] = options.vocabulary.size;  // asked for; the text may have fewer pieces
   config["longest"] = options.longest;
   config["training"] = training_json(options.training);
+  if (!labels.empty()) config["labels"] = boost::json::value_from(labels);
   if (guided) config["training"].as_object()["guided_weight"] = options.training.guided_weight;
   return config;
 }
@@ -96,7 +104,7 @@ class Session {
   Ending run() {
     Data data = encode();
     const auto made = models::make_model(models::model_kind(options_.model), config_, options_.training.seed);
-    models::EncoderDecoder& model = *made;
+    models::Model& model = *made;
     Trainer trainer(model, data, options_.training, pool_);
     if (options_.resume)
       restore(model, trainer);
@@ -107,8 +115,7 @@ class Session {
     hooks.interrupted = hooks_.interrupted;
     hooks.improved = [&] { keep_best(model); };
     hooks.save = [&](const Progress& progress) { save(model, trainer, progress); };
-    if (options_.bleu_lines > 0 && !lines_.dev_source.empty())
-      hooks.dev_bleu = [&] { return std::optional(dev_bleu(model, data)); };
+    hooks.dev_quality = [&](Report& report) { measure(model, data, report); };
     const Ending ending = trainer.run(hooks);
     const auto& failure = state_failure_ ? state_failure_ : weights_failure_;
     if (failure)
@@ -122,14 +129,17 @@ class Session {
   ModelDirectory prepare() {
     check_options(options_, !lines_.links.empty());
     const std::string print = fingerprint(lines_);
+    labels_ = lines_.labels;
+    std::sort(labels_.begin(), labels_.end());
+    labels_.erase(std::unique(labels_.begin(), labels_.end()), labels_.end());
     if (!options_.resume) {
       auto directory = ModelDirectory::create_aside(options_.output, print);
       std::vector<std::string> both = lines_.source;
       both.insert(both.end(), lines_.target.begin(), lines_.target.end());
       source_ = target_ = text::train_vocabulary(both, options_.vocabulary);
       config_ = options_.config;
-      config_.source_vocabulary = config_.target_vocabulary = source_->size();
-      directory.write("config.json", pretty(whole_config(options_, config_, !lines_.links.empty())));
+      set_sizes();
+      directory.write("config.json", pretty(whole_config(options_, config_, labels_, !lines_.links.empty())));
       models::write_vocabularies(directory, *source_, *target_);
       return directory;
     }
@@ -141,11 +151,10 @@ class Session {
     source_ = vocabularies.source;
     target_ = vocabularies.target;
     config_ = options_.config;
-    config_.source_vocabulary = source_->size();
-    config_.target_vocabulary = target_->size();
+    set_sizes();
     const std::string name = directory.path("config.json").string();
     require_same(parse_json_object(directory.read("config.json"), name),
-                 whole_config(options_, config_, !lines_.links.empty()));
+                 whole_config(options_, config_, labels_, !lines_.links.empty()));
     if (directory.data_fingerprint() != print)
       throw UsageError("cannot resume: the training data differ (fingerprint was " +
                        directory.data_fingerprint() + " and is now " + print +
@@ -161,8 +170,26 @@ class Session {
                                  {*target_, lines_.target, data.target});
     data.dev_source = text::encode_lines(*source_, lines_.dev_source, options_.longest);
     data.dev_target = text::encode_lines(*target_, lines_.dev_target, options_.longest);
+    data.labels = numbers_of(lines_.labels);
+    data.dev_labels = numbers_of(lines_.dev_labels);
     note_cuts(data);
     return data;
+  }
+
+  void set_sizes() {
+    config_.source_vocabulary = source_->size();
+    config_.target_vocabulary = labels_.empty() ? target_->size() : static_cast<int64_t>(labels_.size());
+  }
+
+  std::vector<int32_t> numbers_of(const std::vector<std::string>& labels) const {
+    std::vector<int32_t> numbers;
+    for (const std::string& label : labels) {
+      const auto found = std::lower_bound(labels_.begin(), labels_.end(), label);
+      if (found == labels_.end() || *found != label)
+        throw DataError("the development data have the label \"" + label + "\", the training data do not");
+      numbers.push_back(static_cast<int32_t>(found - labels_.begin()));
+    }
+    return numbers;
   }
 
   void note_cuts(const Data& data) const {
@@ -179,13 +206,13 @@ class Session {
   }
 
   /// Weights and a state of step 0; only then does the directory stand in its place.
-  void begin(const models::EncoderDecoder& model, Trainer& trainer) {
+  void begin(const models::Model& model, Trainer& trainer) {
     models::write_weights(directory_, model.parameters());
     write_state(model, trainer, trainer.progress());
     directory_.move_into_place();
   }
 
-  void restore(models::EncoderDecoder& model, Trainer& trainer) {
+  void restore(models::Model& model, Trainer& trainer) {
     const auto path = directory_.path(kState);
     if (!std::filesystem::exists(path))
       throw DataError(path.string(), 0,
@@ -253,6 +280,7 @@ class Session {
     put("loss", report.loss);
     put("dev_loss", report.dev_loss);
     put("dev_bleu", report.dev_bleu);
+    put("dev_accuracy", report.dev_accuracy);
     json["learning_rate"] = report.learning_rate;
     put("target_tokens_per_s", report.target_tokens_per_s);
     json["seconds"] = report.seconds;
@@ -275,7 +303,7 @@ class Session {
     if (descriptor >= 0) ::close(descriptor);
   }
 
-  void keep_best(const models::EncoderDecoder& model) {
+  void keep_best(const models::Model& model) {
     best_.clear();
     for (const auto& p : model.parameters()) best_.push_back({p.name, p.value.copy()});
     write_best();
@@ -285,12 +313,12 @@ class Session {
     guarded(weights_failure_, [&] { models::write_weights(directory_, best_); });
   }
 
-  void save(const models::EncoderDecoder& model, Trainer& trainer, const Progress& progress) {
+  void save(const models::Model& model, Trainer& trainer, const Progress& progress) {
     if (weights_failure_) write_best();
     guarded(state_failure_, [&] { write_state(model, trainer, progress); });
   }
 
-  void write_state(const models::EncoderDecoder& model, Trainer& trainer, const Progress& p) {
+  void write_state(const models::Model& model, Trainer& trainer, const Progress& p) {
     std::vector<NamedTensor> tensors;
     for (const auto& w : model.parameters()) tensors.push_back({"last." + w.name, w.value});
     for (const auto& w : best_) tensors.push_back({"best." + w.name, w.value});
@@ -320,6 +348,15 @@ class Session {
     }
   }
 
+  /// BLEU of the first development lines, or a classifier's accuracy.
+  void measure(const models::Model& model, const Data& data, Report& report) const {
+    if (const auto* classifier = dynamic_cast<const models::Classifier*>(&model))
+      report.dev_accuracy =
+          decoding::accuracy(*classifier, data.dev_source, data.dev_target, data.dev_labels, pool_);
+    else if (options_.bleu_lines > 0)
+      report.dev_bleu = dev_bleu(dynamic_cast<const models::EncoderDecoder&>(model), data);
+  }
+
   double dev_bleu(const models::EncoderDecoder& model, const Data& data) const {
     std::vector<std::span<const int32_t>> sources;
     std::vector<std::string> references, hypotheses;
@@ -338,6 +375,7 @@ class Session {
   ThreadPool& pool_;
   std::shared_ptr<const text::Vocabulary> source_, target_;
   models::ModelConfig config_;
+  std::vector<std::string> labels_;  // in order
   ModelDirectory directory_;
   std::vector<nn::Parameter> best_;
   std::optional<std::string> state_failure_, weights_failure_;  // of the last try
@@ -348,7 +386,10 @@ class Session {
 void check_options(const SessionOptions& options, bool guided) {
   const models::ModelKind& kind = models::model_kind(options.model);
   models::check_config(kind, options.config);
-  if (guided && !kind.make(options.config)->attends())
+  if (!guided) return;
+  const auto model = kind.make(options.config);
+  const auto* writes = dynamic_cast<const models::EncoderDecoder*>(model.get());
+  if (!writes || !writes->attends())
     throw UsageError("--guided-alignment teaches attention, and --model " + options.model + " has none");
 }
 
@@ -362,6 +403,12 @@ Ending run_session(const SessionOptions& options, const Lines& lines, const Sess
   if (!lines.links.empty() && lines.links.size() != lines.source.size())
     throw DataError(
         fmt::format("there are links of {} pairs for {} pairs", lines.links.size(), lines.source.size()));
+  const bool classifies = models::model_kind(options.model).task == models::Task::classification;
+  if (lines.labels.size() != (classifies ? lines.source.size() : 0) ||
+      lines.dev_labels.size() != (classifies ? lines.dev_source.size() : 0))
+    throw DataError(fmt::format("there are {} labels for {} pairs (development: {} for {}) and --model {}",
+                                lines.labels.size(), lines.source.size(), lines.dev_labels.size(),
+                                lines.dev_source.size(), options.model));
   return Session(options, lines, hooks, pool).run();
 }
 

@@ -26,6 +26,7 @@ struct SessionOptions {
 /// Sentence pairs as text: source[i] belongs to target[i].
 struct Lines {
   std::vector<std::string> source, target, dev_source, dev_target;
+  std::vector<std::string> labels{}, dev_labels{};  ///< of every pair, for a classifier; else empty
   WordLinks links{};  ///< of every training pair, for guided alignment; empty: none
 };
 

@@ -34,6 +34,7 @@ models::SentencePairs pairs_of(std::span<const int64_t> numbers, const Data& dat
     pairs.sources.push_back(data.source[i]);
     pairs.targets.push_back(data.target[i]);
     pairs.numbers.push_back(static_cast<uint64_t>(i));
+    if (!data.labels.empty()) pairs.labels.push_back(data.labels[static_cast<size_t>(i)]);
     if (!data.guidance.empty()) pairs.guidance.emplace_back(data.guidance[static_cast<size_t>(i)]);
   }
   return pairs;
@@ -62,10 +63,11 @@ struct Trainer::Run {
     seconds_aside += seconds_since(began);
   }
 
-  /// Notes a batch: its mean loss a target token.
-  void add(double loss, int64_t tokens) {
-    loss_sum += loss * static_cast<double>(tokens);
-    loss_tokens += tokens;
+  /// Notes a batch: its mean loss a prediction.
+  void add(double loss, int64_t predicted, int64_t target_tokens) {
+    loss_sum += loss * static_cast<double>(predicted);
+    predictions += predicted;
+    tokens += target_tokens;
   }
 
   /// The report with loss and speed since the last one; the next starts empty.
@@ -73,13 +75,13 @@ struct Trainer::Run {
     Report result = std::exchange(report, {});
     result.seconds = seconds();
     result.run_seconds = seconds_since(start);
-    if (loss_tokens > 0) {
+    if (predictions > 0) {
       const double training = std::max(seconds_since(last_report) - seconds_aside, 1e-9);
-      result.loss = loss_sum / static_cast<double>(loss_tokens);
-      result.target_tokens_per_s = static_cast<double>(loss_tokens) / training;
+      result.loss = loss_sum / static_cast<double>(predictions);
+      result.target_tokens_per_s = static_cast<double>(tokens) / training;
     }
     loss_sum = seconds_aside = 0;
-    loss_tokens = 0;
+    predictions = tokens = 0;
     last_report = Clock::now();
     return result;
   }
@@ -94,25 +96,23 @@ struct Trainer::Run {
   double seconds_before;
   Clock::time_point last_report = start;
   double loss_sum = 0, seconds_aside = 0;
-  int64_t loss_tokens = 0;
+  int64_t predictions = 0, tokens = 0;
 };
 
-Trainer::Trainer(models::EncoderDecoder& model, const Data& data, const TrainingOptions& options,
-                 ThreadPool& pool)
+Trainer::Trainer(models::Model& model, const Data& data, const TrainingOptions& options, ThreadPool& pool)
     : model_(model),
       data_(data),
       options_(options),
       pool_(pool),
       optimiser_(model.parameters(), options.adam) {}
 
-double Trainer::train_batch(const std::vector<int64_t>& batch, int64_t& tokens) {
-  tokens = target_tokens(batch, data_.target);
+double Trainer::train_batch(const std::vector<int64_t>& batch, int64_t predictions) {
   const auto pieces = deal(batch, data_.source, options_.shards);
   std::deque<autograd::Tape> tapes(pieces.size());
   std::vector<double> losses(pieces.size());
   const int64_t step = progress_.step + 1;
   const models::LossOptions loss_options{.smoothing = options_.label_smoothing,
-                                         .scale = 1.0 / static_cast<double>(tokens),
+                                         .scale = 1.0 / static_cast<double>(predictions),
                                          .dropout = models::DropoutKey{options_.seed, step},
                                          .guided_weight = options_.guided_weight};
   pool_.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) {
@@ -141,7 +141,7 @@ double Trainer::train_batch(const std::vector<int64_t>& batch, int64_t& tokens) 
 }
 
 double Trainer::dev_loss() const {
-  return decoding::nats_per_token(model_, data_.dev_source, data_.dev_target, pool_);
+  return decoding::nats_per_token(model_, data_.dev_source, data_.dev_target, pool_, data_.dev_labels);
 }
 
 /// True if the development loss is the best so far. `counts`: patience takes notice.
@@ -151,7 +151,7 @@ bool Trainer::evaluate(const Hooks& hooks, Report& report, bool counts) {
     return true;
   }
   report.dev_loss = dev_loss();
-  if (hooks.dev_bleu) report.dev_bleu = hooks.dev_bleu();
+  if (hooks.dev_quality) hooks.dev_quality(report);
   const bool better = !progress_.has_best || *report.dev_loss < progress_.best_dev_loss;
   if (better && hooks.improved) hooks.improved();
   if (!counts) return better;
@@ -196,9 +196,10 @@ std::optional<Ending> Trainer::train_epoch(std::span<const std::vector<int64_t>>
                                            Run& run) {
   while (progress_.batch < static_cast<int64_t>(batches.size())) {
     if (const auto ending = ending_before_batch(hooks, run)) return ending;
-    int64_t tokens = 0;
-    const double loss = train_batch(batches[static_cast<size_t>(progress_.batch)], tokens);
-    run.add(loss, tokens);
+    const auto& batch = batches[static_cast<size_t>(progress_.batch)];
+    const int64_t tokens = target_tokens(batch, data_.target);
+    const int64_t predictions = data_.labels.empty() ? tokens : static_cast<int64_t>(batch.size());
+    run.add(train_batch(batch, predictions), predictions, tokens);
     ++progress_.step;
     ++progress_.batch;
     run.evaluated = progress_.step % options_.evaluate_every == 0;

@@ -40,15 +40,16 @@ struct Data {
   text::Sentences source, target;                         ///< to train on
   text::Sentences dev_source, dev_target;                 ///< to evaluate on; may be empty
   std::vector<std::vector<models::GuidedLink>> guidance;  ///< of every pair to train on; empty: none
+  std::vector<int32_t> labels{}, dev_labels{};            ///< of every pair, for a classifier; else empty
 };
 
 /// One line of train.jsonl. What is not known at a report is left out.
-/// Losses are in nats per target token: `loss` is the objective's mean since the last report,
-/// `dev_loss` is without smoothing. The speed since the last report is without evaluating and saving.
+/// Losses are in nats per prediction (target token or label): `loss` is the objective's mean since the last
+/// report, `dev_loss` is without smoothing. The speed since the last report is without evaluating and saving.
 /// `seconds` are those of earlier runs and this one.
 struct Report {
   int64_t step = 0, epoch = 0;
-  std::optional<double> loss, dev_loss, dev_bleu, target_tokens_per_s;
+  std::optional<double> loss, dev_loss, dev_bleu, dev_accuracy, target_tokens_per_s;
   double learning_rate = 0, seconds = 0;
   int64_t run_steps = 0;   ///< of this run alone; not in train.jsonl
   double run_seconds = 0;  ///< likewise
@@ -66,8 +67,8 @@ struct Progress {
 /// What the loop tells and asks. All optional.
 struct Hooks {
   std::function<void(const Report&)> report;
-  std::function<std::optional<double>()> dev_bleu;  ///< called at evaluations
-  std::function<void()> improved;                   ///< the weights are the best so far
+  std::function<void(Report&)> dev_quality;  ///< called at evaluations: sets dev_bleu or dev_accuracy
+  std::function<void()> improved;            ///< the weights are the best so far
   std::function<void(const Progress&)> save;
   std::function<bool()> interrupted;
 };
@@ -79,7 +80,7 @@ enum class Ending { finished, out_of_time, out_of_patience, interrupted };
 /// For one thread at a time; it computes on the pool's.
 class Trainer {
  public:
-  Trainer(models::EncoderDecoder& model, const Data& data, const TrainingOptions& options, ThreadPool& pool);
+  Trainer(models::Model& model, const Data& data, const TrainingOptions& options, ThreadPool& pool);
 
   /// Trains until an ending. Saves from time to time and at the end.
   /// Throws DataError on a loss that is not finite, with the step and the batch's lines.
@@ -88,12 +89,12 @@ class Trainer {
   Progress& progress() { return progress_; }
   Adam& optimiser() { return optimiser_; }
 
-  /// Mean cross-entropy over the development set, nats per target token, without smoothing.
+  /// Mean cross-entropy over the development set, nats per prediction, without smoothing.
   double dev_loss() const;
 
  private:
   struct Run;
-  double train_batch(const std::vector<int64_t>& batch, int64_t& tokens);
+  double train_batch(const std::vector<int64_t>& batch, int64_t predictions);
   bool evaluate(const Hooks& hooks, Report& report, bool counts);
   void save(const Hooks& hooks, Run& run);
   void send(const Hooks& hooks, Run& run);
@@ -101,7 +102,7 @@ class Trainer {
   std::optional<Ending> train_epoch(std::span<const std::vector<int64_t>> batches, const Hooks& hooks,
                                     Run& run);
 
-  models::EncoderDecoder& model_;
+  models::Model& model_;
   const Data& data_;
   TrainingOptions options_;
   ThreadPool& pool_;

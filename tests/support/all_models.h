@@ -30,10 +30,11 @@ inline void complete(models::ModelConfig& config) {
   if (config.score == models::Score::location) config.longest_source = 6;
 }
 
-/// Each model as it comes, and once for every other value of each choice and flag that it reads.
-inline std::vector<ModelVariant> all_model_variants() {
+/// Each model of a task as it comes, and once for every other value of each choice and flag that it reads.
+inline std::vector<ModelVariant> all_model_variants(models::Task task = models::Task::translation) {
   std::vector<ModelVariant> variants;
   for (const models::ModelKind& kind : models::all_models()) {
+    if (kind.task != task) continue;
     models::ModelConfig config = kind.defaults;
     config.embedding = 12;
     config.width = 16;
@@ -79,7 +80,16 @@ inline std::unique_ptr<models::EncoderDecoder> make(const ModelVariant& variant,
                                                     uint64_t seed = 7) {
   models::ModelConfig config = variant.config;
   config.source_vocabulary = config.target_vocabulary = V;
-  return models::make_model(*variant.kind, config, seed);
+  return models::make_encoder_decoder(*variant.kind, config, seed);
+}
+
+/// The classifier with a vocabulary of V symbols and so many classes, in f32.
+inline std::unique_ptr<models::Classifier> make_classifier(const ModelVariant& variant, int64_t V,
+                                                           int64_t classes, uint64_t seed = 7) {
+  models::ModelConfig config = variant.config;
+  config.source_vocabulary = V;
+  config.target_vocabulary = classes;
+  return models::make_classifier(*variant.kind, config, seed);
 }
 
 }  // namespace regard::tests
