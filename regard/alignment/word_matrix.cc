@@ -15,6 +15,21 @@ std::vector<std::string> texts(const std::vector<text::Word>& words) {
 
 }  // namespace
 
+pictures::AttentionMatrix word_matrix(const Pieces& source, const Pieces& target,
+                                      std::span<const std::vector<float>> weights) {
+  const auto sources = source.vocabulary.words(source.ids), targets = target.vocabulary.words(target.ids);
+  pictures::AttentionMatrix matrix{texts(sources), texts(targets), {}, ""};
+  for (const auto& row : targets)
+    for (const auto& column : sources) {
+      double weight = 0;
+      for (int64_t i = row.begin; i < row.end; ++i)
+        for (int64_t j = column.begin; j < column.end; ++j)
+          weight += static_cast<double>(weights[static_cast<size_t>(i)][static_cast<size_t>(j)]);
+      matrix.weights.push_back(static_cast<float>(weight / static_cast<double>(row.end - row.begin)));
+    }
+  return matrix;
+}
+
 pictures::AttentionMatrix word_matrix(const models::TrainedModel& trained,
                                       std::span<const int32_t> source_ids,
                                       const decoding::Hypothesis& hypothesis) {
@@ -23,17 +38,7 @@ pictures::AttentionMatrix word_matrix(const models::TrainedModel& trained,
                      " has no attention to look at; train bahdanau, for one");
   std::vector<int32_t> target_ids = hypothesis.ids;
   if (hypothesis.attention.size() > target_ids.size()) target_ids.push_back(text::Vocabulary::kEnd);
-  const auto sources = trained.source->words(source_ids), targets = trained.target->words(target_ids);
-  pictures::AttentionMatrix matrix{texts(sources), texts(targets), {}, ""};
-  for (const auto& target : targets)
-    for (const auto& source : sources) {
-      double weight = 0;
-      for (int64_t i = target.begin; i < target.end; ++i)
-        for (int64_t j = source.begin; j < source.end; ++j)
-          weight += static_cast<double>(hypothesis.attention[static_cast<size_t>(i)][static_cast<size_t>(j)]);
-      matrix.weights.push_back(static_cast<float>(weight / static_cast<double>(target.end - target.begin)));
-    }
-  return matrix;
+  return word_matrix({*trained.source, source_ids}, {*trained.target, target_ids}, hypothesis.attention);
 }
 
 std::vector<std::pair<int64_t, int64_t>> links(const pictures::AttentionMatrix& matrix) {

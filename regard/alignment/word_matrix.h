@@ -13,8 +13,19 @@
 
 namespace regard::alignment {
 
-/// Attention of words: sub-words' rows are averaged, their columns summed. The end symbols' row and column
-/// are kept, as </s>. Source ids hold their end symbol. Throws UsageError if the model has no attention.
+/// Ids of one sentence and the vocabulary that they belong to.
+struct Pieces {
+  const text::Vocabulary& vocabulary;
+  std::span<const int32_t> ids;
+};
+
+/// Attention of words, weights[target piece][source piece]: sub-words' rows are averaged, their columns
+/// summed.
+pictures::AttentionMatrix word_matrix(const Pieces& source, const Pieces& target,
+                                      std::span<const std::vector<float>> weights);
+
+/// The same of a translation. The end symbols' row and column are kept, as </s>. Source ids hold their end
+/// symbol. Throws UsageError if the model has no attention.
 pictures::AttentionMatrix word_matrix(const models::TrainedModel& trained,
                                       std::span<const int32_t> source_ids,
                                       const decoding::Hypothesis& hypothesis);

@@ -189,7 +189,8 @@ const Operation kSelfAttention("self_attention", [] {
       self_sample("relative keys", {{7, 12}, {5, 2}}, plain, &HeadOptions::relative_keys),
       self_sample("causal, relative keys", {{7, 12}, {3, 2}}, causal, &HeadOptions::relative_keys),
       self_sample("relative bias", {{7, 12}, {4, 2}}, plain, &HeadOptions::relative_bias),
-      self_sample("causal, relative bias", {{7, 12}, {4, 2}}, causal, &HeadOptions::relative_bias)};
+      self_sample("causal, relative bias", {{7, 12}, {4, 2}}, causal, &HeadOptions::relative_bias),
+      self_sample("distance bias", {{7, 12}, {3, 2}}, plain, &HeadOptions::distance_bias)};
 });
 
 Tensor self_attention(const Tensor& qkv, const Ragged& sentences, const HeadOptions& options) {

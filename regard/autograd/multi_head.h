@@ -31,6 +31,9 @@ struct HeadOptions {
   /// ones by their logarithm up to 128; unless causal half of the buckets are for keys behind the query.
   /// Raffel et al. 2020, arXiv:1910.10683, 2.1.
   Tensor relative_bias{};
+  /// b [2k+1, H]: head h gains b[c, h], c the distance j - i clipped to -k..k, plus k: every distance beyond
+  /// k shares one number. Parikh, Taeckstroem, Das and Uszkoreit 2016, arXiv:1606.01933, 3.4.
+  Tensor distance_bias{};
   WeightDropout dropout{};
 };
 

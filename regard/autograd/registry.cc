@@ -36,6 +36,7 @@ std::vector<const Operation*> all_operations() {
           &kScaledRows,
           &kRotary,
           &kSelfAttention,
+          &kSumRows,
           &kCrossAttention};
 }
 

@@ -9,6 +9,6 @@ extern const Operation kLinear, kAdd, kAddBias, kMultiply, kMix, kTanh, kSigmoid
     kConcatColumns, kConcatRows, kRows, kRowRange, kMaxout, kDropout, kSum, kElmanSequence, kLstmSequence,
     kGruSequence, kAdditiveAttention, kAttentionDecoder, kDotAttention, kLocationAttention, kLocalAttention,
     kLocalCentres, kGuidedLoss, kOutputLoss, kLayerNorm, kAddDropout, kSwish, kScaledRows, kRotary,
-    kSelfAttention, kCrossAttention;
+    kSelfAttention, kCrossAttention, kSumRows;
 
 }  // namespace regard::autograd

@@ -1,5 +1,5 @@
 #pragma once
-// What scores gain by where a key stands from its query (Shaw et al. 2018; Raffel et al. 2020), as a bias for
+// What scores gain by where a key stands from its query (Shaw, Raffel, Parikh and others), as a bias for
 // the attention kernels: bias_ij = e[i, c(j - i)], with e = q a' / sqrt(D) or a table's column repeated.
 
 #include <algorithm>
@@ -22,15 +22,15 @@ class RelativeScores {
  public:
   RelativeScores(const HeadOptions& options, std::vector<QueryRows> items, int64_t head_width)
       : keys_(options.relative_keys),
-        table_(keys_.defined() ? keys_ : options.relative_bias),
+        table_(the_table(options)),
         heads_(options.heads),
         causal_(options.causal),
+        clips_(keys_.defined() || options.distance_bias.defined()),
         scale_(static_cast<T>(1 / std::sqrt(static_cast<double>(head_width)))),
         items_(std::move(items)) {
     if (!any()) return;
     const Shape expected = keys_.defined() ? Shape{table_.dim(0), head_width} : Shape{table_.dim(0), heads_};
-    if (table_.shape() != expected || (keys_.defined() && table_.dim(0) % 2 == 0) ||
-        (keys_.defined() && options.relative_bias.defined()))
+    if (table_.shape() != expected || (clips_ && table_.dim(0) % 2 == 0))
       throw ShapeError("[attention] relative terms " + shape_text(table_.shape()) + ", expected " +
                        shape_text(expected) + " (an odd number of distances)");
     for (const QueryRows& item : items_) {
@@ -38,7 +38,7 @@ class RelativeScores {
       longest_keys_ = std::max(longest_keys_, item.keys);
     }
     for (int64_t distance = -longest_keys_; distance <= longest_keys_; ++distance)
-      column_.push_back(keys_.defined() ? clipped(distance) : bucket(distance));
+      column_.push_back(clips_ ? clipped(distance) : bucket(distance));
     bias_ = Tensor::zeros({count(), heads_, longest_queries_, longest_keys_}, dtype_of<T>());
   }
 
@@ -91,6 +91,15 @@ class RelativeScores {
   }
 
  private:
+  static Tensor the_table(const HeadOptions& options) {
+    Tensor table;
+    for (const Tensor& one : {options.relative_keys, options.relative_bias, options.distance_bias}) {
+      if (!one.defined()) continue;
+      if (table.defined()) throw UsageError("[attention] more than one kind of relative terms");
+      table = one;
+    }
+    return table;
+  }
   int64_t count() const { return static_cast<int64_t>(items_.size()); }
   Tensor products(int64_t rows) const {
     return keys_.defined() ? Tensor::empty({rows, table_.dim(0)}, dtype_of<T>()) : Tensor();
@@ -128,7 +137,7 @@ class RelativeScores {
 
   Tensor keys_, table_, bias_;
   int64_t heads_;
-  bool causal_;
+  bool causal_, clips_;
   T scale_;
   std::vector<QueryRows> items_;
   int64_t longest_queries_ = 0, longest_keys_ = 0;

@@ -104,6 +104,9 @@ struct AttentionDecoderInputs {
 Tensor attention_decoder(const AttentionDecoderInputs& inputs, std::span<const int32_t> index,
                          const Ragged& sources, const Ragged& targets);
 
+/// The sum of every sentence's rows.  x [total, N]; returns [B, N], 0 for an empty sentence.
+Tensor sum_rows(const Tensor& x, const Ragged& sentences);
+
 /// The output layer and its loss in one: scale * sum_r CE(W x_r + b, target_r) with label smoothing, in
 /// chunks of rows, so that no probability per vocabulary entry of the whole batch exists.  x [R, K], W [V,
 /// K], b [V]; returns [1].

@@ -15,6 +15,7 @@
 #include "regard/models/registry.h"
 #include "regard/text/corpus.h"
 #include "regard/text/gather.h"
+#include "regard/text/labelled.h"
 #include "regard/training/session.h"
 
 namespace regard::cli {
@@ -30,6 +31,7 @@ struct TrainArguments {
   std::vector<std::filesystem::path> source, target;
   std::vector<std::string> data;
   std::string dev_source, dev_target, guided_alignment;
+  std::vector<std::string> dev_data;
   double dev_fraction = 0;
   CLI::Option* learning_rate = nullptr;
   std::map<std::string, CLI::Option*> model_options;  // by field
@@ -53,7 +55,43 @@ training::Lines held_out(const std::vector<text::Pair>& pairs, const text::Corpu
   return lines;
 }
 
+bool classifies(const TrainArguments& a) {
+  return models::model_kind(a.session.model).task == models::Task::classification;
+}
+
+/// Pairs with labels. Without --dev-data a share of them is held out, by lot.
+training::Lines read_labelled_data(const TrainArguments& a) {
+  training::Lines lines;
+  std::vector<text::LabelledPair> pairs, dev;
+  const auto read = [](const std::vector<std::string>& files, std::vector<text::LabelledPair>& into) {
+    for (const std::string& file : files)
+      for (auto& pair : text::read_labelled(file)) into.push_back(std::move(pair));
+  };
+  read(a.data, pairs);
+  read(a.dev_data, dev);
+  if (a.dev_data.empty()) {
+    RandomStream random(a.session.training.seed, 0x646576);
+    shuffle(pairs.begin(), pairs.end(), random);
+    const double share = a.dev_fraction > 0 ? a.dev_fraction : kDevFraction;
+    const auto held = static_cast<std::ptrdiff_t>(share * static_cast<double>(pairs.size()));
+    dev.assign(pairs.end() - held, pairs.end());
+    pairs.resize(pairs.size() - dev.size());
+  }
+  for (auto& pair : pairs) {
+    lines.source.push_back(std::move(pair.premise));
+    lines.target.push_back(std::move(pair.hypothesis));
+    lines.labels.push_back(std::move(pair.label));
+  }
+  for (auto& pair : dev) {
+    lines.dev_source.push_back(std::move(pair.premise));
+    lines.dev_target.push_back(std::move(pair.hypothesis));
+    lines.dev_labels.push_back(std::move(pair.label));
+  }
+  return lines;
+}
+
 training::Lines read_data(const TrainArguments& a) {
+  if (classifies(a)) return read_labelled_data(a);
   const bool has_dev = !a.dev_source.empty();
   training::Lines lines;
   if (!a.data.empty()) {
@@ -112,6 +150,7 @@ class Watcher {
       best_dev_loss_ = std::min(best_dev_loss_.value_or(dev_loss_), dev_loss_);
     }
     if (r.dev_loss) dev_ = fmt::format(" dev loss {:.3f}", *r.dev_loss);
+    if (r.dev_accuracy) dev_ += fmt::format(" accuracy {:.1f} %", 100 * *r.dev_accuracy);
     if (r.dev_bleu) dev_ += fmt::format(" BLEU {:.1f}", *r.dev_bleu);
     progress_.show(line + dev_, fraction);
   }
@@ -189,7 +228,17 @@ void take_model_options(TrainArguments& a) {
   training::check_options(a.session, !a.guided_alignment.empty());
 }
 
+void check_labelled(const TrainArguments& a) {
+  if (a.data.empty() || !a.source.empty() || !a.dev_source.empty())
+    throw UsageError("--model " + a.session.model +
+                     " reads --data F.tsv, lines of premise TAB hypothesis TAB label (and --dev-data F.tsv)");
+}
+
 void check(const TrainArguments& a) {
+  if (classifies(a)) return check_labelled(a);
+  if (!a.dev_data.empty())
+    throw UsageError("--dev-data holds pairs with labels; --model " + a.session.model +
+                     " has --dev-source and --dev-target, or --dev-fraction");
   if (a.dev_source.empty() != a.dev_target.empty())
     throw UsageError("--dev-source and --dev-target go together");
   if (a.source.empty() != a.target.empty()) throw UsageError("--source and --target go together");
@@ -245,7 +294,11 @@ void add_data_options(CLI::App* verb, TrainArguments& a) {
       ->type_name("FILE")
       ->group("Data");
   verb->add_option("--data", a.data,
-                   "Instead: PO, MO and TSV files (also .gz), folders of them, line files in pairs")
+                   "Instead: PO, MO and TSV files (also .gz), folders of them, line files in pairs; for a "
+                   "classifier TSV of premise, hypothesis, label")
+      ->type_name("FILE")
+      ->group("Data");
+  verb->add_option("--dev-data", a.dev_data, "Of a classifier: pairs with labels to evaluate on, TSV")
       ->type_name("FILE")
       ->group("Data");
   verb->add_option("--from", a.from, "Source language of --data")->type_name("LANGUAGE")->group("Data");

@@ -25,6 +25,7 @@ void add_translate(CLI::App& app, Common& common);
 void add_score(CLI::App& app, Common& common);
 void add_align(CLI::App& app, Common& common);
 void add_evaluate(CLI::App& app, Common& common);
+void add_entail(CLI::App& app, Common& common);
 void add_view(CLI::App& app, Common& common);
 void add_report(CLI::App& app, Common& common);
 

@@ -13,6 +13,7 @@
 #include "regard/cli/json.h"
 #include "regard/cli/results.h"
 #include "regard/cli/verb.h"
+#include "regard/decoding/classify.h"
 #include "regard/decoding/forced.h"
 #include "regard/text/utf8.h"
 
@@ -64,14 +65,31 @@ pictures::AttentionMatrix matrix_of(const models::TrainedModel& model, const std
   return matrix;
 }
 
+/// What the words of premise `text` (rows) attend to in hypothesis `target`; the title is the class.
+pictures::AttentionMatrix matrix_of(const models::TrainedClassifier& classifier, const std::string& text,
+                                    const std::string& target, ThreadPool& pool) {
+  if (target.empty()) throw UsageError("a classifier looks at a pair of sentences; give --target HYPOTHESIS");
+  const auto& vocabulary = *classifier.vocabulary;
+  const auto premise = text::encode_lines(vocabulary, std::vector{text}, classifier.longest);
+  const auto hypothesis = text::encode_lines(vocabulary, std::vector{target}, classifier.longest);
+  require_drawable("TEXT", premise[0].size());
+  require_drawable("--target", hypothesis[0].size());
+  const auto found = decoding::classify(*classifier.model, premise, hypothesis, pool, true)[0];
+  auto matrix = alignment::word_matrix({vocabulary, hypothesis[0]}, {vocabulary, premise[0]}, found.alpha);
+  const auto best = static_cast<size_t>(found.best);
+  matrix.title = fmt::format("{}, {:.0f} %", classifier.labels[best], 100 * found.probabilities[best]);
+  return matrix;
+}
+
 void view(const ViewArguments& a, const Common& common) {
   if (!a.output.empty() && !a.output.ends_with(".svg") && !a.output.ends_with(".html") &&
       !a.output.ends_with(".png"))
     throw UsageError("--output " + a.output + ": expected a name that ends in .png, .svg or .html");
   if (text::is_blank(a.text)) throw UsageError("TEXT holds no word; give a sentence to look at");
-  const models::TrainedModel model = models::load_model(a.model);
   ThreadPool pool(common.thread_count());
-  const auto matrix = matrix_of(model, a.text, a.target, pool);
+  const bool classifies = models::task_of(a.model) == models::Task::classification;
+  const auto matrix = classifies ? matrix_of(models::load_classifier(a.model), a.text, a.target, pool)
+                                 : matrix_of(models::load_model(a.model), a.text, a.target, pool);
   if (common.json) std::cout << json_text(matrix_json(matrix));
   if (a.output.empty() && !common.json)
     std::cout << pictures::terminal_matrix(matrix, terminal());
@@ -90,14 +108,16 @@ void add_view(CLI::App& app, Common& common) {
   auto a = std::make_shared<ViewArguments>();
   verb->add_option("DIR", a->model, "The model directory")->required();
   verb->add_option("TEXT", a->text, "The source sentence")->required();
-  verb->add_option("--target", a->target, "This translation instead of the model's own");
+  verb->add_option("--target", a->target,
+                   "This translation instead of the model's own; of a classifier: the hypothesis");
   verb->add_option("--output", a->output, "A .png, .svg or .html file instead of the terminal")
       ->type_name("FILE");
   verb->footer(
       "Examples:\n"
       "  regard view model \"the red car\"\n"
       "  regard view model \"the red car\" --target \"la voiture rouge\" --output matrix.svg\n"
-      "Columns are source words, rows target words; a PNG needs gnuplot.");
+      "Columns are source words, rows target words (of a classifier: words of the hypothesis, and of the\n"
+      "premise TEXT that attend to them); a PNG needs gnuplot.");
   verb->callback([a, &common] { view(*a, common); });
 }
 

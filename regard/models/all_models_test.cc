@@ -7,8 +7,7 @@
 #include <cmath>
 #include <thread>
 
-#include "regard/autograd/tape.h"
-#include "tests/support/leaf_gradient.h"
+#include "tests/support/every_gradient.h"
 
 namespace regard::models {
 namespace {
@@ -43,35 +42,8 @@ class AllModels : public testing::TestWithParam<ModelVariant> {
   }
 };
 
-/// Gradients against numeric differentiation at each parameter's largest element, which is not 0.
-void expect_every_gradient(const EncoderDecoder& model, const SentencePairs& sentences,
-                           const LossOptions& options) {
-  autograd::Tape tape;
-  for (const auto& p : model.parameters()) tape.watch(p.value);
-  {
-    const autograd::Tape::Recording recording(tape);
-    tape.backward(model.loss(sentences, options));
-  }
-  for (const auto& p : model.parameters()) {
-    const Tensor gradient = leaf_gradient(tape, p.value);
-    int64_t largest = 0;
-    for (int64_t i = 0; i < gradient.size(); ++i)
-      if (std::abs(gradient.data<double>()[i]) > std::abs(gradient.data<double>()[largest])) largest = i;
-    const double analytic = gradient.data<double>()[largest];
-    EXPECT_GT(std::abs(analytic), 1e-6) << p.name << " receives no gradient";
-    double& x = p.value.data<double>()[largest];
-    const double kept = x, step = 1e-5;
-    x = kept + step;
-    const double above = loss_of(model, sentences, options);
-    x = kept - step;
-    const double below = loss_of(model, sentences, options);
-    x = kept;
-    EXPECT_NEAR(analytic, (above - below) / (2 * step), 1e-6 * std::max(1.0, std::abs(analytic))) << p.name;
-  }
-}
-
 TEST_P(AllModels, EveryParameterReceivesTheGradientOfTheLoss) {
-  expect_every_gradient(*f64(), all_pairs(), {.smoothing = 0.1});
+  tests::expect_every_gradient(*f64(), all_pairs(), {.smoothing = 0.1});
 }
 
 TEST_P(AllModels, TheLossOfABatchIsTheSumOverItsSentences) {
@@ -200,7 +172,7 @@ TEST_P(AllModels, GuidedAlignmentAddsTheLogarithmOfTheLinksWeights) {
   const LossOptions options{.smoothing = 0.1, .scale = 0.25, .guided_weight = 2};
   EXPECT_NEAR(loss_of(*model, guided, options) - loss_of(*model, all_pairs(), options), 0.5 * expected,
               1e-11);
-  expect_every_gradient(*model, guided, options);
+  tests::expect_every_gradient(*model, guided, options);
 }
 
 TEST_P(AllModels, DropoutDependsOnTheSentenceAndTheStepAlone) {

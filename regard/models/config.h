@@ -43,6 +43,7 @@ struct ModelConfig {
   int64_t window = 0;          ///< half width of local attention; 0: not given, all
   int64_t longest_source = 0;  ///< positions that location scores; 0: not given
   bool input_feeding = false;
+  bool intra_sentence = false;
   double dropout = 0, attention_dropout = 0;
 };
 

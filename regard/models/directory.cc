@@ -137,6 +137,12 @@ TrainedModel load_model(const std::filesystem::path& path, Task task) {
           source,       target, content.longest()};
 }
 
+Task task_of(const std::filesystem::path& path) {
+  const ModelDirectory directory = ModelDirectory::open(path);
+  const std::string name = directory.path("config.json").string();
+  return kind_in_file(parse_json_object(directory.read("config.json"), name), name).task;
+}
+
 TrainedClassifier load_classifier(const std::filesystem::path& path) {
   const Content content = read_content(path, Task::classification);
   TrainedClassifier trained{

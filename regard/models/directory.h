@@ -34,7 +34,9 @@ struct TrainedClassifier {
 /// Opens a directory and reads all that translating (or writing, with Task::language) needs. Throws DataError
 /// naming a damaged or missing file, UsageError naming the verb for the model's own task, SystemError.
 TrainedModel load_model(const std::filesystem::path& path, Task task = Task::translation);
-/// The same of a classifier.
+/// The task of a directory's model. Throws as load_model does.
+Task task_of(const std::filesystem::path& path);
+/// The same as load_model of a classifier.
 TrainedClassifier load_classifier(const std::filesystem::path& path);
 
 /// The vocabularies alone, as a resumed training needs them. Throws as load_model does.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "regard/models/bahdanau.h"
+#include "regard/models/decomposable.h"
 #include "regard/models/fixed_vector.h"
 #include "regard/models/luong.h"
 #include "regard/models/transformer.h"
@@ -38,6 +39,18 @@ ModelKind transformer() {
   return kind;
 }
 
+ModelKind decomposable() {
+  ModelKind kind{"decomposable",
+                 "does a sentence follow from another: attend, compare, aggregate (Parikh et al. 2016)",
+                 {"embedding", "width", "intra_sentence", "dropout"},
+                 make<Decomposable>};
+  kind.task = Task::classification;
+  kind.defaults.embedding = 300;
+  kind.defaults.width = 200;
+  kind.defaults.dropout = 0.2;
+  return kind;
+}
+
 std::vector<ModelKind> make_list() {
   return {
       fixed_vector("rnn", "one vector a sentence, Elman cells (Cho et al. 2014, Sutskever et al. 2014)",
@@ -57,6 +70,7 @@ std::vector<ModelKind> make_list() {
        {},
        Luong::check},
       transformer(),
+      decomposable(),
   };
 }
 

@@ -46,21 +46,6 @@ std::string inflated(std::string_view bytes, const std::string& name) {
 
 constexpr std::string_view kMark = "\xEF\xBB\xBF";
 
-/// A field without its escapes \t \n \\; any other backslash is itself.
-std::string unescaped_field(std::string_view field) {
-  std::string result;
-  for (size_t i = 0; i < field.size(); ++i) {
-    const char next = field[i] == '\\' && i + 1 < field.size() ? field[i + 1] : '\0';
-    if (next == 't' || next == 'n' || next == '\\') {
-      result += next == 't' ? '\t' : next == 'n' ? '\n' : '\\';
-      ++i;
-    } else {
-      result += field[i];
-    }
-  }
-  return result;
-}
-
 std::vector<Pair> tsv_pairs(std::string_view bytes, const std::string& name) {
   std::vector<Pair> pairs;
   int64_t number = 0;
@@ -93,6 +78,20 @@ Format format_of(const std::filesystem::path& path) {
 std::string read_text(const std::filesystem::path& path) {
   std::string bytes = read_file(path);
   return path.extension() == ".gz" ? inflated(bytes, path.string()) : bytes;
+}
+
+std::string unescaped_field(std::string_view field) {
+  std::string result;
+  for (size_t i = 0; i < field.size(); ++i) {
+    const char next = field[i] == '\\' && i + 1 < field.size() ? field[i + 1] : '\0';
+    if (next == 't' || next == 'n' || next == '\\') {
+      result += next == 't' ? '\t' : next == 'n' ? '\n' : '\\';
+      ++i;
+    } else {
+      result += field[i];
+    }
+  }
+  return result;
 }
 
 std::vector<std::string> lines_of(std::string_view bytes, const std::string& name) {

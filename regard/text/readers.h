@@ -37,6 +37,9 @@ std::vector<std::string> lines_of(std::string_view bytes, const std::string& nam
 /// lines_of() a file, plain or .gz.
 std::vector<std::string> read_lines(const std::filesystem::path& path);
 
+/// A field of a TSV file without its escapes \t \n \\; any other backslash is itself.
+std::string unescaped_field(std::string_view field);
+
 /// A message as one line of a line file: U+000A becomes the two characters \n, CRLF counts as U+000A, and a
 /// lone CR becomes a space (it would be read back as a line's end).
 std::string line_of(std::string_view message);
