@@ -367,6 +367,15 @@ void add_optimiser_options(CLI::App* verb, TrainArguments& a) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->group(kGroup);
+  verb->add_option("--accumulate", t.accumulate, "Batches of one step, whose gradients are summed")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000))
+      ->group(kGroup);
+  verb->add_option("--average", t.average,
+                   "Evaluations whose weights are averaged; their mean is evaluated and kept")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100))
+      ->group(kGroup);
   a.learning_rate =
       verb->add_option("--learning-rate", t.learning_rate,
                        "Rate of Adam at the end of the warm-up, after which it falls with the root of "

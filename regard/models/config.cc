@@ -41,6 +41,8 @@ std::vector<ConfigField> make_fields() {
       {"readout", "The layer before the output: tanh of state, context and word, or maxout of pairs (2015)",
        choice<&ModelConfig::readout>({"tanh", "maxout"})},
       {"bidirectional", "The encoder reads in both directions", FlagField{&ModelConfig::bidirectional}},
+      {"residual", "Recurrent layers above the first add what they read to what they return (Wu et al. 2016)",
+       FlagField{&ModelConfig::residual}},
       {"reverse_source", "The encoder reads the source's words from the end (Sutskever et al. 2014)",
        FlagField{&ModelConfig::reverse_source}},
       {"score", "How states are scored against annotations (Luong et al. 2015)",

@@ -37,6 +37,7 @@ struct ModelConfig {
   nn::FeedForwardActivation activation = nn::FeedForwardActivation::swish;
   bool reverse_source = false;
   bool bidirectional = false;
+  bool residual = false;
   bool separate_embeddings = false;
   Score score = Score::general;
   Attention attention = Attention::global;

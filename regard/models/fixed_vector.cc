@@ -68,7 +68,8 @@ Tensor FixedVector::loss(const SentencePairs& pairs, const LossOptions& options)
   Tensor s;
   for (size_t l = 0; l < decoder_.size(); ++l) {
     if (l > 0) x = decoder_[l].project(s);
-    s = nn::run(decoder_[l].cell(), x, every_row, target.targets, false, initial(memory, l)).h;  // [T, N]
+    const Tensor h = nn::run(decoder_[l].cell(), x, every_row, target.targets, false, initial(memory, l)).h;
+    s = layer_output(config(), l, h, s);  // [T, N]
     if (l + 1 < decoder_.size()) s = dropout(s, kDecoderLayer + l, target.targets);
   }
   const Tensor s_and_v = add(linear(s, readout_.S), rows(linear(memory.h, readout_.C), sentence));  // [T, R]
@@ -89,7 +90,7 @@ Step FixedVector::step(std::span<const int32_t> y_prev, const State& state, cons
     if (l > 0) x = decoder_[l].project(s);
     const nn::CellState next = nn::step(
         decoder_[l].cell(), x, {state[tensors * l], tensors == 2 ? state[tensors * l + 1] : Tensor()});
-    s = next.h;  // [R, N]
+    s = layer_output(config(), l, next.h, s);  // [R, N]
     result.state.push_back(next.h);
     if (next.c.defined()) result.state.push_back(next.c);
   }

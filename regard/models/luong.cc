@@ -44,6 +44,7 @@ State parted(const Tensor& joined, const State& like) {
 }  // namespace
 
 void Luong::check(const ModelConfig& config) {
+  check_recurrent(config);
   const std::string score = value("score", config), attention = value("attention", config);
   const bool local = config.attention != Attention::global;
   if (local && config.window == 0)
@@ -147,9 +148,10 @@ Luong::Next Luong::next(const Tensor& WEy, const State& before, const Memory& me
   Tensor x = config().input_feeding ? add(WEy, linear(before.back(), F_)) : WEy;  // [R, gN]
   Tensor h_t;
   for (size_t l = 0; l < layers(); ++l) {
-    if (l > 0) x = decoder_[l].project(l - 1 < masks.size() ? multiply(h_t, masks[l - 1]) : h_t);
+    if (l > 0 && l - 1 < masks.size()) h_t = multiply(h_t, masks[l - 1]);
+    if (l > 0) x = decoder_[l].project(h_t);
     const nn::CellState after = nn::step(decoder_[l].cell(), x, of_layer(before, l));
-    h_t = after.h;  // [R, N]
+    h_t = layer_output(config(), l, after.h, h_t);  // [R, N]
     result.state.push_back(after.h);
     if (after.c.defined()) result.state.push_back(after.c);
   }
@@ -173,13 +175,11 @@ Luong::Decoded Luong::decode_at_once(const Memory& memory, const Tensor& WEy, co
   Tensor h_t;
   for (size_t l = 0; l < layers(); ++l) {
     const nn::CellState initial = of_layer(memory.initial_state, l);
-    if (l == 0)
-      h_t = nn::run(decoder_[l].cell(), WEy, target.previous.index(), target.targets, false, initial).h;
-    else
-      h_t = nn::run(decoder_[l].cell(),
-                    decoder_[l].project(dropout(h_t, kDecoderLayer + l - 1, target.targets)), every_row,
-                    target.targets, false, initial)
-                .h;  // [T, N]
+    if (l > 0) h_t = dropout(h_t, kDecoderLayer + l - 1, target.targets);
+    const Tensor x = l == 0 ? WEy : decoder_[l].project(h_t);
+    const auto index = l == 0 ? target.previous.index() : std::span<const int32_t>(every_row);
+    const Tensor h = nn::run(decoder_[l].cell(), x, index, target.targets, false, initial).h;
+    h_t = layer_output(config(), l, h, h_t);  // [T, N]
   }
   const Attended attended =
       attend(h_t, positions(target.targets, h_t.dtype()), memory, sentence_rows(target.targets));
@@ -204,8 +204,15 @@ Luong::Decoded Luong::decode_step_by_step(const Memory& memory, const Tensor& WE
   };
   const Tensor states = nn::unroll(target.targets, false, concat_columns(memory.initial_state), recurrence);
   const int64_t N = config().width, W = states.dim(1), R = config().readout_width;
-  const int64_t top = N * static_cast<int64_t>(tensors_of_layers() - tensors_of_layers() / layers());
-  return {columns(states, top, top + N), columns(states, W - R, W)};
+  const int64_t width = N * static_cast<int64_t>(tensors_of_layers() / layers());  // of a layer's state
+  Tensor h_t;
+  for (size_t l = 0; l < layers(); ++l) {
+    const int64_t begin = width * static_cast<int64_t>(l);
+    if (!config().residual && l + 1 < layers()) continue;
+    if (l > 0 && l - 1 < masks.size() && config().residual) h_t = multiply(h_t, masks[l - 1]);
+    h_t = layer_output(config(), l, columns(states, begin, begin + N), h_t);  // [T, N]
+  }
+  return {h_t, columns(states, W - R, W)};
 }
 
 Tensor Luong::loss(const SentencePairs& pairs, const LossOptions& options) const {

@@ -21,6 +21,15 @@ void RecurrentLayer::visit(const ParameterVisitor& visitor, const std::string& n
   if (nn::has_state_bias(cell)) visitor(name + ".b_hh", b_hh, {rows}, initial);
 }
 
+void check_recurrent(const ModelConfig& config) {
+  if (config.residual && config.layers < 2)
+    throw UsageError("--residual adds what a layer reads from the one below; it needs --layers 2 or more");
+}
+
+Tensor layer_output(const ModelConfig& config, size_t layer, const Tensor& h, const Tensor& below) {
+  return config.residual && layer > 0 ? add(h, below) : h;
+}
+
 void RecurrentEncoder::visit(const ParameterVisitor& visitor, const std::string& name,
                              const ModelConfig& config, bool bidirectional) {
   layers_.resize(static_cast<size_t>(config.layers));
@@ -61,7 +70,7 @@ Encoded RecurrentEncoder::operator()(std::span<const std::span<const int32_t>> s
       result.h = concat_columns(std::vector{forward.h, backward.h});  // h_j     [S, 2N]
       result.backward.push_back(backward.last);
     }
-    result.h = dropout(result.h, kEncoderLayer + l, result.sources);
+    result.h = dropout(layer_output(config, l, result.h, below), kEncoderLayer + l, result.sources);
     below = result.h;
     index = identity_index(result.sources.total());
   }

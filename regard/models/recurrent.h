@@ -22,6 +22,12 @@ struct RecurrentLayer {
   nn::Cell cell() const { return {kind, U, b_hh}; }
 };
 
+/// Throws UsageError if options of recurrent layers do not fit each other.
+void check_recurrent(const ModelConfig& config);
+
+/// What a stack's layer returns: h, in a residual stack above the first layer h + below. Both [R, N].
+Tensor layer_output(const ModelConfig& config, size_t layer, const Tensor& h, const Tensor& below);
+
 /// What an encoder returns: annotations of every position, and the last states of every layer.
 struct Encoded {
   autograd::Ragged sources;
@@ -32,7 +38,8 @@ struct Encoded {
 };
 
 /// An encoder of one or more recurrent layers, in one direction or both, over embeddings of the source.
-/// Layers above the first read the annotations of the one below, with dropout between them.
+/// Layers above the first read the annotations of the one below, with dropout between them; with
+/// config.residual they add them to their own.
 class RecurrentEncoder {
  public:
   /// Names: NAME.forward..., NAME.backward... for the first layer, NAME.2.forward... above.

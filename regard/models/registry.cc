@@ -19,10 +19,11 @@ std::unique_ptr<Model> make(const ModelConfig& config) {
 ModelKind fixed_vector(const char* name, const char* summary, nn::CellKind cell) {
   ModelKind kind{name,
                  summary,
-                 {"embedding", "width", "readout_width", "layers", "cell", "readout", "bidirectional",
-                  "reverse_source", "dropout"},
+                 {"embedding", "width", "readout_width", "layers", "residual", "cell", "readout",
+                  "bidirectional", "reverse_source", "dropout"},
                  make<FixedVector>};
   kind.defaults.cell = cell;
+  kind.check = check_recurrent;
   return kind;
 }
 
@@ -64,8 +65,8 @@ std::vector<ModelKind> make_list() {
        make<Bahdanau>},
       {"luong",
        "attention after the recurrent step, global or local (Luong, Pham and Manning 2015)",
-       {"embedding", "width", "alignment_width", "readout_width", "layers", "cell", "bidirectional", "score",
-        "attention", "window", "longest_source", "input_feeding", "dropout"},
+       {"embedding", "width", "alignment_width", "readout_width", "layers", "residual", "cell",
+        "bidirectional", "score", "attention", "window", "longest_source", "input_feeding", "dropout"},
        make<Luong>,
        {},
        Luong::check},

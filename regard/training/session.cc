@@ -42,16 +42,19 @@ std::string fingerprint(const Lines& lines) {
 
 /// What a trajectory depends on: written into config.json, compared on resuming.
 boost::json::object training_json(const TrainingOptions& t) {
-  return {{"seed", t.seed},
-          {"batch_tokens", t.batch_tokens},
-          {"learning_rate", t.learning_rate},
-          {"warm_up", t.warm_up},
-          {"label_smoothing", t.label_smoothing},
-          {"clip", t.adam.clip},
-          {"decay", t.adam.decay},
-          {"shards", t.shards},
-          {"evaluate_every", t.evaluate_every},
-          {"patience", t.patience}};
+  boost::json::object json{{"seed", t.seed},
+                           {"batch_tokens", t.batch_tokens},
+                           {"learning_rate", t.learning_rate},
+                           {"warm_up", t.warm_up},
+                           {"label_smoothing", t.label_smoothing},
+                           {"clip", t.adam.clip},
+                           {"decay", t.adam.decay},
+                           {"shards", t.shards},
+                           {"evaluate_every", t.evaluate_every},
+                           {"patience", t.patience}};
+  if (t.accumulate > 1) json["accumulate"] = t.accumulate;
+  if (t.average > 1) json["average"] = t.average;
+  return json;
 }
 
 boost::json::object whole_config(const SessionOptions& options, const models::ModelConfig& sizes,
@@ -68,24 +71,29 @@ boost::json::object whole_config(const SessionOptions& options, const models::Mo
   return config;
 }
 
+/// Of the c-th weights to be averaged, in the state.
+std::string checkpoint_name(size_t c, const std::string& parameter) {
+  return fmt::format("mean.{}.{}", c, parameter);
+}
+
 /// Throws UsageError at the first member that differs.
 void require_same(const boost::json::object& before, const boost::json::object& now,
                   const std::string& prefix = "") {
-  for (const auto& member : now) {
-    const std::string key(member.key());
-    const auto* old = before.if_contains(key);
-    if (old && old->is_object() && member.value().is_object()) {
-      require_same(old->as_object(), member.value().as_object(), key + ".");
-    } else if (!old || pretty(*old) != pretty(member.value())) {
-      const auto text = [](const boost::json::value* v) {
-        std::string s = v ? pretty(*v) : "nothing";
-        while (!s.empty() && s.back() == '\n') s.pop_back();
-        return s;
-      };
+  const auto text = [](const boost::json::value* v) {
+    std::string s = v ? pretty(*v) : "nothing";
+    while (!s.empty() && s.back() == '\n') s.pop_back();
+    return s;
+  };
+  const auto compare = [&](const std::string& key) {
+    const auto *old = before.if_contains(key), *wanted = now.if_contains(key);
+    if (old && wanted && old->is_object() && wanted->is_object())
+      require_same(old->as_object(), wanted->as_object(), key + ".");
+    else if (text(old) != text(wanted))
       throw UsageError("cannot resume: " + prefix + key + " was " + text(old) + " and is now " +
-                       text(&member.value()) + "; give the earlier value or train into a new directory");
-    }
-  }
+                       text(wanted) + "; give the earlier value or train into a new directory");
+  };
+  for (const auto& member : now) compare(member.key());
+  for (const auto& member : before) compare(member.key());
 }
 
 /// A number that was written with all its digits, infinity included.
@@ -237,6 +245,7 @@ class Session {
     const auto to = model.parameters(), from = loaded->parameters();
     for (size_t i = 0; i < to.size(); ++i)
       std::copy_n(from[i].value.data<float>(), to[i].value.size(), to[i].value.data<float>());
+    restore_checkpoints(state, trainer, path.string());
     const auto found = state.metadata.find("progress");
     if (found == state.metadata.end()) throw DataError(path.string(), 0, "no progress in the training state");
     const auto json = parse_json_object(found->second, path.string());
@@ -251,6 +260,24 @@ class Session {
     p.has_best = json_boolean(json, "has_best", path.string());
     if (!best_.empty()) models::write_weights(directory_, best_);
     cut_log(p.step);
+  }
+
+  void restore_checkpoints(const SafeTensors& state, Trainer& trainer, const std::string& file) const {
+    for (size_t c = 0;; ++c) {
+      std::vector<nn::Parameter> weights;
+      const std::string prefix = checkpoint_name(c, "");
+      for (const auto& tensor : state.tensors)
+        if (tensor.name.starts_with(prefix))
+          weights.push_back({tensor.name.substr(prefix.size()), tensor.tensor});
+      if (weights.empty()) return;
+      const auto loaded = models::model_kind(options_.model).make(config_);
+      try {
+        loaded->load(weights);
+      } catch (const DataError& error) {
+        throw DataError(file, 0, error.what());
+      }
+      trainer.checkpoints().push_back(models::tensors_of(*loaded));
+    }
   }
 
   void cut_log(int64_t step) const {
@@ -322,6 +349,9 @@ class Session {
     std::vector<NamedTensor> tensors;
     for (const auto& w : model.parameters()) tensors.push_back({"last." + w.name, w.value});
     for (const auto& w : best_) tensors.push_back({"best." + w.name, w.value});
+    for (size_t c = 0; c < trainer.checkpoints().size(); ++c)
+      for (size_t w = 0; w < model.parameters().size(); ++w)
+        tensors.push_back({checkpoint_name(c, model.parameters()[w].name), trainer.checkpoints()[c][w]});
     for (const auto& m : trainer.optimiser().moments()) tensors.push_back({m.name, m.value});
     const boost::json::object json{{"step", p.step},
                                    {"epoch", p.epoch},

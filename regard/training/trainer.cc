@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "regard/decoding/perplexity.h"
+#include "regard/simd/rows.h"
 
 namespace regard::training {
 namespace {
@@ -106,35 +107,47 @@ Trainer::Trainer(models::Model& model, const Data& data, const TrainingOptions& 
       pool_(pool),
       optimiser_(model.parameters(), options.adam) {}
 
-double Trainer::train_batch(const std::vector<int64_t>& batch, int64_t predictions) {
-  const auto pieces = deal(batch, data_.source, options_.shards);
-  std::deque<autograd::Tape> tapes(pieces.size());
-  std::vector<double> losses(pieces.size());
+double Trainer::train_batches(std::span<const std::vector<int64_t>> batches, int64_t predictions) {
+  std::vector<std::vector<std::vector<int64_t>>> pieces;  // of every batch, at most one a shard
+  size_t shards = 0;
+  for (const auto& batch : batches) {
+    pieces.push_back(deal(batch, data_.source, options_.shards));
+    shards = std::max(shards, pieces.back().size());
+  }
+  std::deque<autograd::Tape> tapes(shards);
+  std::vector<double> losses(shards);
   const int64_t step = progress_.step + 1;
   const models::LossOptions loss_options{.smoothing = options_.label_smoothing,
                                          .scale = 1.0 / static_cast<double>(predictions),
                                          .dropout = models::DropoutKey{options_.seed, step},
                                          .guided_weight = options_.guided_weight};
-  pool_.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) {
+  pool_.parallel_for(static_cast<int64_t>(shards), [&](int64_t i) {
     const auto p = static_cast<size_t>(i);
     for (const auto& parameter : model_.parameters()) tapes[p].watch(parameter.value);
     const autograd::Tape::Recording recording(tapes[p]);
-    const Tensor loss = model_.loss(pairs_of(pieces[p], data_), loss_options);
-    losses[p] = static_cast<double>(loss.data<float>()[0]);
-    tapes[p].backward(loss);
+    for (const auto& of_batch : pieces) {
+      if (p >= of_batch.size()) continue;
+      const Tensor loss = model_.loss(pairs_of(of_batch[p], data_), loss_options);
+      losses[p] += static_cast<double>(loss.data<float>()[0]);
+      tapes[p].backward(loss);  // the leaves' gradients add up
+    }
   });
   double loss = 0;
   for (double l : losses) loss += l;
-  std::vector<autograd::Tape*> shards;
-  for (auto& tape : tapes) shards.push_back(&tape);
+  std::vector<autograd::Tape*> summed;
+  for (auto& tape : tapes) summed.push_back(&tape);
   const double norm =
-      optimiser_.update(shards, learning_rate(options_.learning_rate, options_.warm_up, step), step, pool_);
+      optimiser_.update(summed, learning_rate(options_.learning_rate, options_.warm_up, step), step, pool_);
   if (!std::isfinite(loss) || !std::isfinite(norm)) {
     std::string lines;
-    for (size_t i = 0; i < std::min<size_t>(batch.size(), 10); ++i)
-      lines += " " + std::to_string(batch[i] + 1);
+    size_t named = 0, count = 0;
+    for (const auto& batch : batches) {
+      count += batch.size();
+      for (size_t i = 0; i < batch.size() && named < 10; ++i, ++named)
+        lines += " " + std::to_string(batch[i] + 1);
+    }
     throw DataError("training stopped at step " + std::to_string(step) +
-                    ": the loss is not a finite number (lines" + lines + (batch.size() > 10 ? " ..." : "") +
+                    ": the loss is not a finite number (lines" + lines + (count > named ? " ..." : "") +
                     "); the last good checkpoint is kept; try a lower --learning-rate");
   }
   return loss;
@@ -162,6 +175,31 @@ bool Trainer::evaluate(const Hooks& hooks, Report& report, bool counts) {
   } else {
     ++progress_.evaluations_without_improvement;
   }
+  return better;
+}
+
+/// evaluate() with the mean of the weights at the last evaluations, this one included, in the model's place.
+bool Trainer::evaluate_mean(const Hooks& hooks, Report& report, bool counts) {
+  if (options_.average <= 1) return evaluate(hooks, report, counts);
+  std::vector<Tensor> now;
+  for (const auto& parameter : model_.parameters()) now.push_back(parameter.value.copy());
+  checkpoints_.push_back(now);
+  const bool full = static_cast<int64_t>(checkpoints_.size()) > options_.average;
+  const auto first = checkpoints_.begin() + (full ? 1 : 0);
+  const float share = 1.F / static_cast<float>(checkpoints_.end() - first);
+  for (size_t p = 0; p < now.size(); ++p) {
+    const Tensor& mean = model_.parameters()[p].value;
+    simd::scale(share, (*first)[p].data<float>(), mean.data<float>(), mean.size());
+    for (auto weights = first + 1; weights != checkpoints_.end(); ++weights)
+      simd::axpy(share, (*weights)[p].data<float>(), mean.data<float>(), mean.size());
+  }
+  const bool better = evaluate(hooks, report, counts);
+  for (size_t p = 0; p < now.size(); ++p)
+    std::copy_n(now[p].data<float>(), now[p].size(), model_.parameters()[p].value.data<float>());
+  if (!counts)
+    checkpoints_.pop_back();
+  else if (full)
+    checkpoints_.pop_front();
   return better;
 }
 
@@ -196,14 +234,20 @@ std::optional<Ending> Trainer::train_epoch(std::span<const std::vector<int64_t>>
                                            Run& run) {
   while (progress_.batch < static_cast<int64_t>(batches.size())) {
     if (const auto ending = ending_before_batch(hooks, run)) return ending;
-    const auto& batch = batches[static_cast<size_t>(progress_.batch)];
-    const int64_t tokens = target_tokens(batch, data_.target);
-    const int64_t predictions = data_.labels.empty() ? tokens : static_cast<int64_t>(batch.size());
-    run.add(train_batch(batch, predictions), predictions, tokens);
+    const auto begin = static_cast<size_t>(progress_.batch);
+    const auto group =
+        batches.subspan(begin, std::min(static_cast<size_t>(options_.accumulate), batches.size() - begin));
+    int64_t tokens = 0, pairs = 0;
+    for (const auto& batch : group) {
+      tokens += target_tokens(batch, data_.target);
+      pairs += static_cast<int64_t>(batch.size());
+    }
+    const int64_t predictions = data_.labels.empty() ? tokens : pairs;
+    run.add(train_batches(group, predictions), predictions, tokens);
     ++progress_.step;
-    ++progress_.batch;
+    progress_.batch += static_cast<int64_t>(group.size());
     run.evaluated = progress_.step % options_.evaluate_every == 0;
-    if (run.evaluated) run.aside([&] { evaluate(hooks, run.report, true); });
+    if (run.evaluated) run.aside([&] { evaluate_mean(hooks, run.report, true); });
     if (run.evaluated || progress_.step % options_.report_every == 0) send(hooks, run);
     if (seconds_since(run.last_save) >= options_.save_every) save(hooks, run);
     if (options_.patience > 0 && progress_.evaluations_without_improvement >= options_.patience)
@@ -225,7 +269,8 @@ Ending Trainer::run(const Hooks& hooks) {
     }
   }
   save(hooks, run);
-  if (!run.evaluated && ending != Ending::interrupted) run.aside([&] { evaluate(hooks, run.report, false); });
+  if (!run.evaluated && ending != Ending::interrupted)
+    run.aside([&] { evaluate_mean(hooks, run.report, false); });
   send(hooks, run);
   return ending.value_or(Ending::finished);
 }

@@ -3,6 +3,7 @@
 // the clock decides only when to stop and to save.
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,6 +27,8 @@ struct TrainingOptions {
   double guided_weight = 0.1;    ///< of guided alignment's loss, where there are links
   AdamOptions adam;
   int64_t shards = 2;            ///< a batch is cut into so many pieces, whatever the number of threads
+  int64_t accumulate = 1;        ///< batches of one update, whose gradients are summed
+  int64_t average = 1;           ///< evaluations whose weights are averaged: the mean is evaluated and kept
   int64_t evaluate_every = 500;  ///< steps
   int64_t patience = 0;          ///< evaluations without improvement before stopping; 0: never
   // The following may differ when training is resumed.
@@ -86,6 +89,9 @@ class Trainer {
   /// Throws DataError on a loss that is not finite, with the step and the batch's lines.
   Ending run(const Hooks& hooks);
 
+  /// The weights at the last evaluations, oldest first, in the order of the model's parameters: with the
+  /// progress and the optimiser all that resuming needs. Empty unless weights are averaged.
+  std::deque<std::vector<Tensor>>& checkpoints() { return checkpoints_; }
   Progress& progress() { return progress_; }
   Adam& optimiser() { return optimiser_; }
 
@@ -94,7 +100,8 @@ class Trainer {
 
  private:
   struct Run;
-  double train_batch(const std::vector<int64_t>& batch, int64_t predictions);
+  double train_batches(std::span<const std::vector<int64_t>> batches, int64_t predictions);
+  bool evaluate_mean(const Hooks& hooks, Report& report, bool counts);
   bool evaluate(const Hooks& hooks, Report& report, bool counts);
   void save(const Hooks& hooks, Run& run);
   void send(const Hooks& hooks, Run& run);
@@ -108,6 +115,7 @@ class Trainer {
   ThreadPool& pool_;
   Adam optimiser_;
   Progress progress_;
+  std::deque<std::vector<Tensor>> checkpoints_;
 };
 
 }  // namespace regard::training

@@ -28,6 +28,7 @@ struct ModelVariant {
 inline void complete(models::ModelConfig& config) {
   if (config.attention != models::Attention::global) config.window = 2;
   if (config.score == models::Score::location) config.longest_source = 6;
+  if (config.residual) config.layers = 2;
 }
 
 /// Each model of a task as it comes, and once for every other value of each choice and flag that it reads.
