@@ -38,6 +38,7 @@ struct ModelConfig {
   bool reverse_source = false;
   bool bidirectional = false;
   bool separate_embeddings = false;
+  bool tied_embeddings = false;
   Score score = Score::general;
   Attention attention = Attention::global;
   int64_t window = 0;          ///< half width of local attention; 0: not given, all

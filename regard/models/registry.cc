@@ -5,7 +5,9 @@
 #include "regard/models/bahdanau.h"
 #include "regard/models/fixed_vector.h"
 #include "regard/models/luong.h"
+#include "regard/models/recurrent_lm.h"
 #include "regard/models/transformer.h"
+#include "regard/models/transformer_lm.h"
 
 namespace regard::models {
 namespace {
@@ -38,6 +40,31 @@ ModelKind transformer() {
   return kind;
 }
 
+/// A language model predicts text as it is: its loss is not smoothed.
+ModelKind language(ModelKind kind) {
+  kind.task = Task::language;
+  kind.label_smoothing = 0;
+  return kind;
+}
+
+ModelKind recurrent_lm(const char* name, const char* summary, nn::CellKind cell) {
+  ModelKind kind{name,
+                 summary,
+                 {"embedding", "width", "layers", "cell", "tied_embeddings", "dropout"},
+                 make<RecurrentLm>};
+  kind.defaults.cell = cell;
+  kind.check = RecurrentLm::check;
+  return language(kind);
+}
+
+ModelKind transformer_lm() {
+  ModelKind kind = transformer();
+  kind.name = "transformer-lm";
+  kind.summary = "language model: causal self-attention and feed-forward layers (Liu et al. 2018)";
+  kind.make = make<TransformerLm>;
+  return language(kind);
+}
+
 std::vector<ModelKind> make_list() {
   return {
       fixed_vector("rnn", "one vector a sentence, Elman cells (Cho et al. 2014, Sutskever et al. 2014)",
@@ -57,6 +84,11 @@ std::vector<ModelKind> make_list() {
        {},
        Luong::check},
       transformer(),
+      recurrent_lm("rnn-lm", "language model of Elman cells (Mikolov et al. 2010)", nn::CellKind::elman),
+      recurrent_lm("lstm-lm", "language model of LSTM cells (Sundermeyer, Schlueter and Ney 2012)",
+                   nn::CellKind::lstm),
+      recurrent_lm("gru-lm", "language model of gated units", nn::CellKind::gru),
+      transformer_lm(),
   };
 }
 
