@@ -4,6 +4,7 @@
 
 #include "regard/models/bahdanau.h"
 #include "regard/models/fixed_vector.h"
+#include "regard/models/lstmn.h"
 #include "regard/models/luong.h"
 #include "regard/models/recurrent_lm.h"
 #include "regard/models/transformer.h"
@@ -57,6 +58,15 @@ ModelKind recurrent_lm(const char* name, const char* summary, nn::CellKind cell)
   return language(kind);
 }
 
+ModelKind lstmn_lm() {
+  ModelKind kind{"lstmn-lm",
+                 "language model: an LSTM that attends to its own past (Cheng, Dong and Lapata 2016)",
+                 {"embedding", "width", "alignment_width", "layers", "tied_embeddings", "dropout"},
+                 make<LstmnLm>};
+  kind.check = RecurrentLm::check;
+  return language(kind);
+}
+
 ModelKind transformer_lm() {
   ModelKind kind = transformer();
   kind.name = "transformer-lm";
@@ -83,11 +93,17 @@ std::vector<ModelKind> make_list() {
        make<Luong>,
        {},
        Luong::check},
+      {"lstmn",
+       "an encoder that attends to its own past, Bahdanau's decoder (Cheng, Dong and Lapata 2016)",
+       {"embedding", "width", "alignment_width", "readout_width", "layers", "cell", "readout",
+        "bidirectional", "dropout"},
+       make<Lstmn>},
       transformer(),
       recurrent_lm("rnn-lm", "language model of Elman cells (Mikolov et al. 2010)", nn::CellKind::elman),
       recurrent_lm("lstm-lm", "language model of LSTM cells (Sundermeyer, Schlueter and Ney 2012)",
                    nn::CellKind::lstm),
       recurrent_lm("gru-lm", "language model of gated units", nn::CellKind::gru),
+      lstmn_lm(),
       transformer_lm(),
   };
 }
