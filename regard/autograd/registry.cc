@@ -22,6 +22,7 @@ std::vector<const Operation*> all_operations() {
           &kElmanSequence,
           &kLstmSequence,
           &kGruSequence,
+          &kLstmnSequence,
           &kAdditiveAttention,
           &kAttentionDecoder,
           &kDotAttention,

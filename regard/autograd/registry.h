@@ -7,8 +7,8 @@ namespace regard::autograd {
 
 extern const Operation kLinear, kAdd, kAddBias, kMultiply, kMix, kTanh, kSigmoid, kRelu, kColumns,
     kConcatColumns, kConcatRows, kRows, kRowRange, kMaxout, kDropout, kSum, kElmanSequence, kLstmSequence,
-    kGruSequence, kAdditiveAttention, kAttentionDecoder, kDotAttention, kLocationAttention, kLocalAttention,
-    kLocalCentres, kGuidedLoss, kOutputLoss, kLayerNorm, kAddDropout, kSwish, kScaledRows, kRotary,
-    kSelfAttention, kCrossAttention, kSumRows;
+    kGruSequence, kLstmnSequence, kAdditiveAttention, kAttentionDecoder, kDotAttention, kLocationAttention,
+    kLocalAttention, kLocalCentres, kGuidedLoss, kOutputLoss, kLayerNorm, kAddDropout, kSwish, kScaledRows,
+    kRotary, kSelfAttention, kCrossAttention, kSumRows;
 
 }  // namespace regard::autograd

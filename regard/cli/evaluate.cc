@@ -23,6 +23,7 @@ namespace {
 
 struct Options {
   std::filesystem::path model, source, target;
+  std::vector<std::filesystem::path> text;
   std::filesystem::path hypothesis;
   std::vector<std::filesystem::path> references;
   std::vector<std::string> metrics = {"bleu", "chrf"};
@@ -50,9 +51,68 @@ std::string perplexity(const Options& options, const Common& common) {
                      std::exp(nats), nats, target.tokens());
 }
 
+/// What a language model is measured on.
+struct Text {
+  text::Sentences pieces;
+  int64_t unknown = 0;                // pieces that the vocabulary lacks
+  int64_t characters = 0, bytes = 0;  // with the newlines
+};
+
+Text read_text(const models::TrainedModel& model, const std::vector<std::filesystem::path>& files) {
+  Text text;
+  std::vector<std::string> all;
+  for (const auto& file : files) {
+    const auto lines = text::read_lines(file);
+    if (lines.empty()) throw DataError(file.string(), 0, "empty; there is nothing to predict");
+    if (!model.is_stream)
+      for (size_t i = 0; i < lines.size(); ++i) {
+        const auto pieces = static_cast<int64_t>(model.target->encode(lines[i]).size()) + 1;
+        require_workable(file, static_cast<int64_t>(i) + 1, pieces, pieces);
+      }
+    all.insert(all.end(), lines.begin(), lines.end());
+  }
+  for (const std::string& line : all) {
+    text.bytes += static_cast<int64_t>(line.size()) + 1;
+    ++text.characters;
+    for (const char c : line) text.characters += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }
+  constexpr int64_t kWhole = int64_t{1} << 40;  // nothing is cut
+  text.pieces = model.is_stream ? text::encode_stream(*model.target, all, model.longest)
+                                : text::encode_lines(*model.target, all, kWhole);
+  for (int64_t i = 0; i < text.pieces.size(); ++i)
+    for (const int32_t id : text.pieces[i]) text.unknown += id == text::Vocabulary::kUnknown;
+  return text;
+}
+
+/// How well a language model predicts text: a stream in chunks of the length that it was trained on.
+std::string text_perplexity(const Options& options, const Common& common) {
+  const models::TrainedModel model = models::load_model(options.model, models::Task::language);
+  const Text text = read_text(model, options.text);
+  ThreadPool pool(common.thread_count());
+  const double nats =
+      decoding::nats_per_token(*model.model, text::empty_sentences(text.pieces.size()), text.pieces, pool);
+  const auto tokens = text.pieces.tokens();
+  const double bits = nats * static_cast<double>(tokens) / std::log(2.0);
+  const double by_character = bits / static_cast<double>(text.characters),
+               by_byte = bits / static_cast<double>(text.bytes);
+  if (common.json)
+    return json_text(boost::json::object{{"perplexity", std::exp(nats)},
+                                         {"nats_per_token", nats},
+                                         {"tokens", tokens},
+                                         {"unknown", text.unknown},
+                                         {"bits_per_character", by_character},
+                                         {"characters", text.characters},
+                                         {"bits_per_byte", by_byte},
+                                         {"bytes", text.bytes}});
+  return fmt::format(
+      "perplexity = {:.2f} ({:.4f} nats per piece, {} pieces, {} of them unknown)\n"
+      "{:.4f} bits per character ({} characters), {:.4f} per byte ({} bytes), newlines included\n",
+      std::exp(nats), nats, tokens, text.unknown, by_character, text.characters, by_byte, text.bytes);
+}
+
 std::string evaluate(const Options& options, const Common& common) {
-  if (!options.model.empty() && options.source.empty())
-    throw UsageError("a model is evaluated on --source F and --target F");
+  if (!options.model.empty() && options.source.empty() && options.text.empty())
+    throw UsageError("a model is evaluated on --source F and --target F, a language model on --text F");
   if (options.alignment.empty() && options.hypothesis.empty() && options.model.empty()) {
     throw UsageError(
         "nothing to evaluate; give --hypothesis and --reference, --alignment and --gold, or DIR, --source "
@@ -60,7 +120,8 @@ std::string evaluate(const Options& options, const Common& common) {
         "--target");
   }
   std::string text;
-  if (!options.model.empty()) text += perplexity(options, common);
+  if (!options.model.empty())
+    text += options.text.empty() ? perplexity(options, common) : text_perplexity(options, common);
   if (!options.hypothesis.empty()) {
     text += evaluation::evaluate_files(options.hypothesis, options.references,
                                        {.metrics = options.metrics,
@@ -79,11 +140,16 @@ void add_evaluate(CLI::App& app, Common& common) {
   const auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand(
       "evaluate", "Scores of a translation: BLEU, chrF, accuracy; of links: AER; of a model: perplexity");
-  CLI::Option* model = verb->add_option("DIR", options->model, "A model directory: perplexity of --target");
+  CLI::Option* model =
+      verb->add_option("DIR", options->model, "A model directory: perplexity of --target or --text");
   CLI::Option* source =
       verb->add_option("--source", options->source, "Source lines for the model")->type_name("FILE");
   CLI::Option* target =
       verb->add_option("--target", options->target, "Target lines for the model, as many")->type_name("FILE");
+  verb->add_option("--text", options->text, "Instead: text for a language model; one or more files")
+      ->type_name("FILE")
+      ->needs(model)
+      ->excludes(source);
   source->needs(target)->needs(model);
   target->needs(source);
   CLI::Option* hypothesis =
@@ -114,7 +180,8 @@ void add_evaluate(CLI::App& app, Common& common) {
       "  regard evaluate --hypothesis out.fr --reference test.fr\n"
       "  regard evaluate --hypothesis out.fr --reference test.fr other.fr --metric bleu,chrf++\n"
       "  regard evaluate --alignment links --gold gold.links\n"
-      "  regard evaluate model --source test.en --target test.fr");
+      "  regard evaluate model --source test.en --target test.fr\n"
+      "  regard evaluate model --text test.txt");
   verb->callback([options, &common] {
     const std::string text = evaluate(*options, common);
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {

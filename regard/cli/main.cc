@@ -108,8 +108,8 @@ void set_up(CLI::App& app, Common& common) {
       ->type_name("FILE");
   app.allow_config_extras(CLI::config_extras_mode::error);
   app.config_formatter(std::make_shared<VerbConfig>(app));
-  for (const auto add : {add_corpus, add_train, add_translate, add_score, add_align, add_evaluate, add_entail,
-                         add_view, add_report}) {
+  for (const auto add : {add_corpus, add_train, add_translate, add_generate, add_score, add_align,
+                         add_evaluate, add_entail, add_view, add_report}) {
     add(app, common);
   }
   for (CLI::App* verb : app.get_subcommands({})) {
@@ -182,7 +182,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int
 }
 
 int run(int count, char** arguments) {
-  CLI::App app("Attention in C++: translate, train, and see what a model attends to");
+  CLI::App app("Attention in C++: train, translate, write, and see what a model attends to");
   Common common;
   set_up(app, common);
   try {

@@ -30,10 +30,11 @@ struct TrainArguments {
   std::string output, vocabulary, from, to;
   std::vector<std::filesystem::path> source, target;
   std::vector<std::string> data;
+  std::vector<std::filesystem::path> text, dev_text;
   std::string dev_source, dev_target, guided_alignment;
   std::vector<std::string> dev_data;
   double dev_fraction = 0;
-  CLI::Option* learning_rate = nullptr;
+  CLI::Option *learning_rate = nullptr, *label_smoothing = nullptr;
   std::map<std::string, CLI::Option*> model_options;  // by field
   std::map<std::string, std::string> choices;         // values of fields that are one of several names
 };
@@ -90,8 +91,51 @@ training::Lines read_labelled_data(const TrainArguments& a) {
   return lines;
 }
 
+std::vector<std::string> read_text_files(const std::vector<std::filesystem::path>& files) {
+  std::vector<std::string> lines;
+  for (const auto& file : files) {
+    auto more = text::read_lines(file);
+    if (more.empty()) throw DataError(file.string(), 0, "has no lines; there is no text in it");
+    std::move(more.begin(), more.end(), std::back_inserter(lines));
+  }
+  return lines;
+}
+
+/// Moves the last lines, of about this share of the bytes, to `held_out`; both sides keep one at least.
+void hold_out_end(std::vector<std::string>& lines, double fraction, std::vector<std::string>& held_out) {
+  if (lines.size() < 2)
+    throw UsageError(
+        "--dev-fraction holds out the last lines of a text, and there is one line; give --dev-text F");
+  double bytes = 0, behind = 0;
+  for (const std::string& line : lines) bytes += static_cast<double>(line.size() + 1);
+  size_t first = lines.size();
+  while (first > 1 && behind < fraction * bytes) behind += static_cast<double>(lines[--first].size() + 1);
+  const auto at = lines.begin() + static_cast<std::ptrdiff_t>(first);
+  held_out.assign(std::move_iterator(at), std::move_iterator(lines.end()));
+  lines.erase(at, lines.end());
+}
+
+/// A language model's text: all of it is target.
+training::Lines read_language_data(const TrainArguments& a) {
+  training::Lines lines;
+  lines.target = read_text_files(a.text);
+  if (!a.dev_text.empty()) {
+    lines.dev_target = read_text_files(a.dev_text);
+  } else if (a.dev_fraction > 0 && !a.session.text_lines) {
+    hold_out_end(lines.target, a.dev_fraction, lines.dev_target);
+  } else if (a.dev_fraction > 0) {
+    std::vector<text::Pair> pairs;
+    for (std::string& line : lines.target) pairs.push_back({line, std::move(line), "", 0});
+    lines = held_out(pairs, {.dev_fraction = a.dev_fraction, .seed = a.session.training.seed});
+    lines.source.clear();
+    lines.dev_source.clear();
+  }
+  return lines;
+}
+
 training::Lines read_data(const TrainArguments& a) {
   if (classifies(a)) return read_labelled_data(a);
+  if (!a.text.empty()) return read_language_data(a);
   const bool has_dev = !a.dev_source.empty();
   training::Lines lines;
   if (!a.data.empty()) {
@@ -209,6 +253,7 @@ class Watcher {
 void take_model_options(TrainArguments& a) {
   const models::ModelKind& kind = models::model_kind(a.session.model);
   if (a.learning_rate->count() == 0) a.session.training.learning_rate = kind.learning_rate;
+  if (a.label_smoothing->count() == 0) a.session.training.label_smoothing = kind.label_smoothing;
   std::vector<std::string> read;
   for (const char* name : kind.options) read.push_back(models::config_field(name).option());
   for (const auto& [name, option] : a.model_options) {
@@ -234,7 +279,36 @@ void check_labelled(const TrainArguments& a) {
                      " reads --data F.tsv, lines of premise TAB hypothesis TAB label (and --dev-data F.tsv)");
 }
 
+/// A language model reads text; others do not.
+void check_language_data(const TrainArguments& a) {
+  const std::string model = "--model " + a.session.model;
+  for (const auto& [option, given] :
+       {std::pair("--source", !a.source.empty()), std::pair("--target", !a.target.empty()),
+        std::pair("--data", !a.data.empty()), std::pair("--from", !a.from.empty()),
+        std::pair("--to", !a.to.empty()), std::pair("--dev-source", !a.dev_source.empty()),
+        std::pair("--dev-target", !a.dev_target.empty()),
+        std::pair("--guided-alignment", !a.guided_alignment.empty())})
+    if (given)
+      throw UsageError(
+          fmt::format("{} is for models of pairs; {} is a language model and reads --text F", option, model));
+  if (a.text.empty()) throw UsageError(model + " is a language model: give --text F");
+  if (!a.dev_text.empty() && a.dev_fraction > 0)
+    throw UsageError("--dev-text and --dev-fraction both say what is held out; give one of them");
+}
+
+void refuse_language_data(const TrainArguments& a) {
+  for (const auto& [option, given] :
+       {std::pair("--text", !a.text.empty()), std::pair("--dev-text", !a.dev_text.empty()),
+        std::pair("--text-lines", a.session.text_lines)})
+    if (given)
+      throw UsageError(
+          fmt::format("{} is for language models; --model {} reads pairs: --source F and --target F", option,
+                      a.session.model));
+}
+
 void check(const TrainArguments& a) {
+  if (models::model_kind(a.session.model).task == models::Task::language) return check_language_data(a);
+  refuse_language_data(a);
   if (classifies(a)) return check_labelled(a);
   if (!a.dev_data.empty())
     throw UsageError("--dev-data holds pairs with labels; --model " + a.session.model +
@@ -263,8 +337,8 @@ void train(TrainArguments& a, const Common& common) {
   if (!a.session.resume) ModelDirectory::require_new(a.output);
   const training::Lines lines = read_data(a);
   if (!common.quiet)
-    std::cerr << fmt::format("{} pairs to train on, {} to develop with\n", lines.source.size(),
-                             lines.dev_source.size());
+    std::cerr << fmt::format("{} {} to train on, {} to develop with\n", lines.target.size(),
+                             a.text.empty() ? "pairs" : "lines", lines.dev_target.size());
   ThreadPool pool(common.thread_count());
   Watcher watcher(common.quiet, t);
   const Interruption interruption;
@@ -310,16 +384,33 @@ void add_data_options(CLI::App* verb, TrainArguments& a) {
   verb->add_option("--dev-target", a.dev_target, "Its translation, line for line")
       ->type_name("FILE")
       ->group("Data");
-  verb->add_option("--dev-fraction", a.dev_fraction,
-                   "Hold out this share of the distinct sources (of --data by default 0.05, at most 1,000)")
+  verb->add_option(
+          "--dev-fraction", a.dev_fraction,
+          "Hold out this share of the distinct sources (of --data by default 0.05, at most 1,000), of "
+          "--text the end")
       ->check(CLI::Range(0.0, 0.9))
       ->group("Data");
   verb->add_option("--guided-alignment", a.guided_alignment,
                    "Word links of the pairs of --source and --target, 0-0 1-2, a line a pair")
       ->type_name("FILE")
       ->group("Data");
+  verb->add_option("--text", a.text,
+                   "Instead of all these: text to learn, for a language model; one or more files")
+      ->type_name("FILE")
+      ->group("Data");
+  verb->add_option("--dev-text", a.dev_text, "Development text, for a language model")
+      ->type_name("FILE")
+      ->group("Data");
+  verb->add_flag("--text-lines", a.session.text_lines,
+                 "Every line of --text is a text of its own, with an end; else all is one stream")
+      ->group("Data");
+  verb->add_option("--longest", a.session.longest,
+                   "Pieces of a sentence, the rest is cut; a stream of text is cut into chunks of so many")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 1 << 20))
+      ->group("Data");
   verb->add_option("--vocabulary-size", a.session.vocabulary.size,
-                   "Pieces of the vocabulary that both languages share, at most")
+                   "Pieces of the vocabulary, which both sides share, at most")
       ->capture_default_str()
       ->check(CLI::Range(10, 1000000))
       ->group("Data");
@@ -387,11 +478,13 @@ void add_optimiser_options(CLI::App* verb, TrainArguments& a) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->group(kGroup);
-  verb->add_option("--label-smoothing", t.label_smoothing,
-                   "Share of probability that the loss spreads over the whole vocabulary")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 0.99))
-      ->group(kGroup);
+  a.label_smoothing =
+      verb->add_option("--label-smoothing", t.label_smoothing,
+                       "Share of probability that the loss spreads over the whole vocabulary; for a "
+                       "language model 0 if nothing is said")
+          ->capture_default_str()
+          ->check(CLI::Range(0.0, 0.99))
+          ->group(kGroup);
   verb->add_option("--guided-weight", t.guided_weight, "Weight of the loss of --guided-alignment")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber)
@@ -450,7 +543,7 @@ void add_model_options(CLI::App* verb, TrainArguments& a) {
 
 void add_train(CLI::App& app, Common& common) {
   auto* verb = app.add_subcommand(
-      "train", "Train a translator on line-parallel text or catalogues into a model directory");
+      "train", "Train a translator on pairs, or a language model on text, into a model directory");
   auto a = std::make_shared<TrainArguments>();
   verb->add_option("--output", a->output, "The model directory; new or empty, unless --resume")
       ->type_name("DIR")
@@ -465,6 +558,8 @@ void add_train(CLI::App& app, Common& common) {
       "  regard train --source train.en --target train.fr --dev-source dev.en --dev-target dev.fr \\\n"
       "    --output model\n"
       "  regard train --data fr.po more.tsv --from en --to fr --output model --minutes 30\n"
+      "  regard train --model lstm-lm --text book.txt --dev-fraction 0.05 --vocabulary characters \\\n"
+      "    --output model\n"
       "Ctrl-C ends training and saves it. To go on: the same command with --resume; steps, epochs,\n"
       "minutes, threads and what is printed may then differ. The log is DIR/train.jsonl, one object a\n"
       "report.");

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <iostream>
 
 #include "regard/alignment/word_matrix.h"
+#include "regard/cli/input.h"
 #include "regard/cli/json.h"
 #include "regard/cli/progress.h"
 #include "regard/cli/results.h"
@@ -23,8 +22,6 @@ constexpr size_t kLines = 2000;             // read, translated and written toge
 constexpr size_t kBytes = size_t{4} << 20;  // of such lines, about
 constexpr double kSquares = 1 << 27;        // of their bytes, about, where attention is kept
 constexpr int64_t kRows = 1 << 15;          // hypotheses in the decoder together
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 struct TranslateArguments {
   std::string model, alignment, format = "text";
@@ -200,9 +197,7 @@ void translate(TranslateArguments& a, const Common& common) {
                   -1);
   };
   std::string line;
-  while (std::getline(std::cin, line)) {
-    if (!std::cin.eof() && line.ends_with('\r')) line.pop_back();
-    if (done == 0 && lines.empty() && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+  while (read_input_line(line, done == 0 && lines.empty())) {
     bytes += line.size();
     if (wanted.attention) squares += static_cast<double>(line.size()) * static_cast<double>(line.size());
     lines.push_back(std::move(line));
@@ -210,7 +205,6 @@ void translate(TranslateArguments& a, const Common& common) {
   }
   if (!lines.empty()) flush();
   warnings.finish();
-  if (std::cin.bad() || std::ferror(stdin) != 0) throw SystemError("cannot read standard input", errno);
 }
 
 }  // namespace

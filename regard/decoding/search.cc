@@ -28,6 +28,7 @@ struct Live {
 struct Sentence {
   int64_t number = 0;  // among all sources
   int64_t length = 0, limit = 0;
+  std::span<const int32_t> prompt;  // what every hypothesis begins with
   std::vector<Live> live{Live{}};
   std::vector<Hypothesis> finished;
   bool done = false;
@@ -87,7 +88,8 @@ void advance(Sentence& sentence, std::vector<Candidate> candidates, const models
     Live live = sentence.live[static_cast<size_t>(c.row - first_row)];
     if (alpha.data) live.attention.emplace_back(alpha.row(c.row), alpha.row(c.row) + sentence.length);
     if (c.token == text::Vocabulary::kEnd) {
-      sentence.finished.push_back(finish(live, c.log_probability, live.ids.size() + 1, true, options));
+      sentence.finished.push_back(
+          finish(live, c.log_probability, live.ids.size() + 1 - sentence.prompt.size(), true, options));
       continue;
     }
     live.ids.push_back(c.token);
@@ -101,7 +103,8 @@ void advance(Sentence& sentence, std::vector<Candidate> candidates, const models
   }
   if (!next.empty() && static_cast<int64_t>(next[0].ids.size()) >= sentence.limit) {
     for (const Live& live : next)
-      sentence.finished.push_back(finish(live, live.log_probability, live.ids.size(), false, options));
+      sentence.finished.push_back(
+          finish(live, live.log_probability, live.ids.size() - sentence.prompt.size(), false, options));
     kept.resize(kept.size() - next.size());
     next.clear();
   }
@@ -132,8 +135,11 @@ void search_group(const models::EncoderDecoder& model, std::span<const std::span
       const int64_t first_row = row;
       std::vector<Candidate> candidates;
       for (const Live& live : sentence.live) {
-        add_candidates(logits.row(row), logits.columns, live.log_probability, row, 2 * options.beam,
-                       candidates);
+        if (live.ids.size() < sentence.prompt.size())
+          candidates.push_back({live.log_probability, sentence.prompt[live.ids.size()], row});
+        else
+          add_candidates(logits.row(row), logits.columns, live.log_probability, row, 2 * options.beam,
+                         candidates);
         ++row;
       }
       advance(sentence, std::move(candidates), step, first_row, options, kept);
@@ -149,9 +155,13 @@ void search_group(const models::EncoderDecoder& model, std::span<const std::span
 std::vector<std::vector<Hypothesis>> search(const models::EncoderDecoder& model,
                                             std::span<const std::span<const int32_t>> sources,
                                             const SearchOptions& options, ThreadPool& pool,
-                                            const autograd::FrozenWeights* frozen) {
+                                            const autograd::FrozenWeights* frozen,
+                                            std::span<const std::span<const int32_t>> prompts) {
   if (options.beam < 1)
     throw UsageError("beam size " + std::to_string(options.beam) + ", expected at least 1");
+  if (!prompts.empty() && prompts.size() != sources.size())
+    throw UsageError(std::to_string(prompts.size()) + " prompts for " + std::to_string(sources.size()) +
+                     " sentences");
   std::vector<int64_t> order(sources.size());
   std::iota(order.begin(), order.end(), 0);
   const auto length = [&](int64_t i) { return static_cast<int64_t>(sources[static_cast<size_t>(i)].size()); };
@@ -168,6 +178,8 @@ std::vector<std::vector<Hypothesis>> search(const models::EncoderDecoder& model,
       sentence.number = order[static_cast<size_t>(i)];
       sentence.length = length(sentence.number);
       sentence.limit = options.max_length > 0 ? options.max_length : 2 * sentence.length + 10;
+      if (!prompts.empty()) sentence.prompt = prompts[static_cast<size_t>(sentence.number)];
+      sentence.limit += static_cast<int64_t>(sentence.prompt.size());
       group.push_back(std::move(sentence));
     }
     search_group(model, sources, group, options);

@@ -31,10 +31,13 @@ struct Hypothesis {
 
 /// The hypotheses of every sentence, best first, at most `beam` each; ties go to the lower token number. A
 /// sentence's result is the same, to the bit, alone and in any batch and for any number of threads. Sources
-/// hold their end symbol. `frozen` holds the model's weights if they are packed already.
+/// hold their end symbol. `frozen` holds the model's weights if they are packed already. With `prompts`, one
+/// a sentence, every hypothesis begins with the sentence's prompt, which counts neither for its score nor for
+/// max_length.
 std::vector<std::vector<Hypothesis>> search(const models::EncoderDecoder& model,
                                             std::span<const std::span<const int32_t>> sources,
                                             const SearchOptions& options, ThreadPool& pool,
-                                            const autograd::FrozenWeights* frozen = nullptr);
+                                            const autograd::FrozenWeights* frozen = nullptr,
+                                            std::span<const std::span<const int32_t>> prompts = {});
 
 }  // namespace regard::decoding

@@ -39,6 +39,7 @@ struct ModelConfig {
   bool bidirectional = false;
   bool residual = false;
   bool separate_embeddings = false;
+  bool tied_embeddings = false;
   Score score = Score::general;
   Attention attention = Attention::global;
   int64_t window = 0;          ///< half width of local attention; 0: not given, all

@@ -133,8 +133,11 @@ TrainedModel load_model(const std::filesystem::path& path, Task task) {
   for (const auto& weight : content.weights) tensors.push_back(weight.value);
   std::shared_ptr<EncoderDecoder> model = make_encoder_decoder(*content.kind, content.config, 0);
   model->load(content.weights);
+  const bool is_stream =
+      task == Task::language && !json_boolean(content.json, "text_lines", content.config_file);
   return {content.kind, model,  std::make_shared<const autograd::FrozenWeights>(tensors),
-          source,       target, content.longest()};
+          source,       target, content.longest(),
+          is_stream};
 }
 
 Task task_of(const std::filesystem::path& path) {

@@ -20,7 +20,8 @@ struct TrainedModel {
   std::shared_ptr<const EncoderDecoder> model;
   std::shared_ptr<const autograd::FrozenWeights> frozen;  ///< the model's, for decoding
   std::shared_ptr<const text::Vocabulary> source, target;
-  int64_t longest;  ///< pieces of the longest training sentence, end symbol included
+  int64_t longest;  ///< pieces of the longest training sentence, end symbol included; of a chunk of text
+  bool is_stream = false;  ///< a language model's text is one stream, cut into chunks without end symbols
 };
 
 struct TrainedClassifier {

@@ -5,8 +5,11 @@
 #include "regard/models/bahdanau.h"
 #include "regard/models/decomposable.h"
 #include "regard/models/fixed_vector.h"
+#include "regard/models/lstmn.h"
 #include "regard/models/luong.h"
+#include "regard/models/recurrent_lm.h"
 #include "regard/models/transformer.h"
+#include "regard/models/transformer_lm.h"
 
 namespace regard::models {
 namespace {
@@ -52,6 +55,40 @@ ModelKind decomposable() {
   return kind;
 }
 
+/// A language model predicts text as it is: its loss is not smoothed.
+ModelKind language(ModelKind kind) {
+  kind.task = Task::language;
+  kind.label_smoothing = 0;
+  return kind;
+}
+
+ModelKind recurrent_lm(const char* name, const char* summary, nn::CellKind cell) {
+  ModelKind kind{name,
+                 summary,
+                 {"embedding", "width", "layers", "cell", "tied_embeddings", "dropout"},
+                 make<RecurrentLm>};
+  kind.defaults.cell = cell;
+  kind.check = RecurrentLm::check;
+  return language(kind);
+}
+
+ModelKind lstmn_lm() {
+  ModelKind kind{"lstmn-lm",
+                 "language model: an LSTM that attends to its own past (Cheng, Dong and Lapata 2016)",
+                 {"embedding", "width", "alignment_width", "layers", "tied_embeddings", "dropout"},
+                 make<LstmnLm>};
+  kind.check = RecurrentLm::check;
+  return language(kind);
+}
+
+ModelKind transformer_lm() {
+  ModelKind kind = transformer();
+  kind.name = "transformer-lm";
+  kind.summary = "language model: causal self-attention and feed-forward layers (Liu et al. 2018)";
+  kind.make = make<TransformerLm>;
+  return language(kind);
+}
+
 std::vector<ModelKind> make_list() {
   return {
       fixed_vector("rnn", "one vector a sentence, Elman cells (Cho et al. 2014, Sutskever et al. 2014)",
@@ -70,7 +107,18 @@ std::vector<ModelKind> make_list() {
        make<Luong>,
        {},
        Luong::check},
+      {"lstmn",
+       "an encoder that attends to its own past, Bahdanau's decoder (Cheng, Dong and Lapata 2016)",
+       {"embedding", "width", "alignment_width", "readout_width", "layers", "cell", "readout",
+        "bidirectional", "dropout"},
+       make<Lstmn>},
       transformer(),
+      recurrent_lm("rnn-lm", "language model of Elman cells (Mikolov et al. 2010)", nn::CellKind::elman),
+      recurrent_lm("lstm-lm", "language model of LSTM cells (Sundermeyer, Schlueter and Ney 2012)",
+                   nn::CellKind::lstm),
+      recurrent_lm("gru-lm", "language model of gated units", nn::CellKind::gru),
+      lstmn_lm(),
+      transformer_lm(),
       decomposable(),
   };
 }

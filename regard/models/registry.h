@@ -22,6 +22,7 @@ struct ModelKind {
   void (*check)(const ModelConfig&) = nullptr;  ///< throws UsageError if options do not fit each other
   double learning_rate = 1e-3;                  ///< peak rate if nothing is said
   Task task = Task::translation;                ///< a classifier is a Classifier, all others EncoderDecoder
+  double label_smoothing = 0.1;                 ///< if nothing is said
 };
 
 std::span<const ModelKind> all_models();

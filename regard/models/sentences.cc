@@ -16,6 +16,25 @@ TargetRows target_rows(std::span<const std::span<const int32_t>> targets, int32_
   return rows;
 }
 
+std::vector<int32_t> words_of(std::span<const std::span<const int32_t>> sentences) {
+  std::vector<int32_t> words;
+  for (const auto& sentence : sentences) words.insert(words.end(), sentence.begin(), sentence.end());
+  return words;
+}
+
+std::vector<int32_t> previous_words(std::span<const std::span<const int32_t>> sentences, int32_t begin) {
+  std::vector<int32_t> words;
+  for (const auto& sentence : sentences)
+    for (size_t t = 0; t < sentence.size(); ++t) words.push_back(t ? sentence[t - 1] : begin);
+  return words;
+}
+
+autograd::Ragged ragged(std::span<const std::span<const int32_t>> sentences) {
+  autograd::Ragged result;
+  for (const auto& sentence : sentences) result.push_back(static_cast<int64_t>(sentence.size()));
+  return result;
+}
+
 std::vector<int32_t> sentence_rows(const autograd::Ragged& sentences) {
   std::vector<int32_t> rows;
   for (int64_t b = 0; b < sentences.count(); ++b)

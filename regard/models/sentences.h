@@ -38,6 +38,13 @@ struct TargetRows {
 };
 TargetRows target_rows(std::span<const std::span<const int32_t>> targets, int32_t begin);
 
+/// All words, one after the other.
+std::vector<int32_t> words_of(std::span<const std::span<const int32_t>> sentences);
+/// The words before them: the begin symbol first.
+std::vector<int32_t> previous_words(std::span<const std::span<const int32_t>> sentences, int32_t begin);
+/// Where each sentence stands among those words.
+autograd::Ragged ragged(std::span<const std::span<const int32_t>> sentences);
+
 /// The sentence that each row belongs to: [total].
 std::vector<int32_t> sentence_rows(const autograd::Ragged& sentences);
 

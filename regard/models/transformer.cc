@@ -22,27 +22,6 @@ uint64_t dropout_layer(uint64_t stack, size_t layer, uint64_t what) {
   return stack + kNumbers * (layer + 1) + what;
 }
 
-/// All words, one after the other.
-std::vector<int32_t> words_of(std::span<const std::span<const int32_t>> sentences) {
-  std::vector<int32_t> words;
-  for (const auto& sentence : sentences) words.insert(words.end(), sentence.begin(), sentence.end());
-  return words;
-}
-
-/// The words before them: the begin symbol first.
-std::vector<int32_t> previous_words(std::span<const std::span<const int32_t>> sentences, int32_t begin) {
-  std::vector<int32_t> words;
-  for (const auto& sentence : sentences)
-    for (size_t t = 0; t < sentence.size(); ++t) words.push_back(t ? sentence[t - 1] : begin);
-  return words;
-}
-
-Ragged ragged(std::span<const std::span<const int32_t>> sentences) {
-  Ragged result;
-  for (const auto& sentence : sentences) result.push_back(static_cast<int64_t>(sentence.size()));
-  return result;
-}
-
 }  // namespace
 
 void Transformer::check(const ModelConfig& config) {

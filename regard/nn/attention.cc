@@ -15,21 +15,6 @@ using autograd::Ragged;
 
 namespace {
 
-/// cache [R, t, W] with one more position, kv [R, W].
-Tensor grown(const Tensor& cache, const Tensor& kv) {
-  const int64_t R = cache.dim(0), t = cache.dim(1), W = kv.dim(1);
-  const Tensor next = Tensor::empty({R, t + 1, W}, kv.dtype());
-  const auto size = static_cast<size_t>(W * dtype_size(kv.dtype()));
-  const auto old_size = static_cast<size_t>(t) * size;
-  auto* to = static_cast<char*>(next.bytes());
-  const auto *from = static_cast<const char*>(cache.bytes()), *row = static_cast<const char*>(kv.bytes());
-  for (int64_t r = 0; r < R; ++r, to += old_size + size, from += old_size, row += size) {
-    std::memcpy(to, from, old_size);
-    std::memcpy(to + old_size, row, size);
-  }
-  return next;
-}
-
 /// Rows sorted by sentence, and where each went.
 struct BySentence {
   std::vector<int32_t> order, place;
@@ -49,6 +34,21 @@ struct BySentence {
 };
 
 }  // namespace
+
+Tensor grown(const Tensor& cache, const Tensor& row_of_each) {
+  const int64_t R = cache.dim(0), t = cache.dim(1), W = row_of_each.dim(1);
+  const Tensor next = Tensor::empty({R, t + 1, W}, row_of_each.dtype());
+  const auto size = static_cast<size_t>(W * dtype_size(row_of_each.dtype()));
+  const auto old_size = static_cast<size_t>(t) * size;
+  auto* to = static_cast<char*>(next.bytes());
+  const auto *from = static_cast<const char*>(cache.bytes()),
+             *row = static_cast<const char*>(row_of_each.bytes());
+  for (int64_t r = 0; r < R; ++r, to += old_size + size, from += old_size, row += size) {
+    std::memcpy(to, from, old_size);
+    std::memcpy(to + old_size, row, size);
+  }
+  return next;
+}
 
 void SelfAttention::visit(const ParameterVisitor& visitor, const std::string& name,
                           const SelfAttentionSizes& sizes) {

@@ -11,6 +11,9 @@
 
 namespace regard::nn {
 
+/// cache [R, t, W] with one more position, row_of_each [R, W]: [R, t + 1, W]. Not differentiated.
+Tensor grown(const Tensor& cache, const Tensor& row_of_each);
+
 struct SelfAttentionSizes {
   int64_t D = 256, heads = 8;
   bool causal = false;

@@ -6,6 +6,7 @@
 
 #include "regard/base/error.h"
 #include "regard/base/random.h"
+#include "regard/text/vocabulary_kinds.h"
 
 namespace regard::text {
 
@@ -23,6 +24,29 @@ Sentences encode_lines(const Vocabulary& vocabulary, std::span<const std::string
     if (static_cast<int64_t>(ids.size()) > longest) ids.resize(static_cast<size_t>(longest));
     sentences.push_back(ids);
   }
+  return sentences;
+}
+
+std::string closed_line(const std::string& line) { return line + std::string(kNewline); }
+
+Sentences encode_stream(const Vocabulary& vocabulary, std::span<const std::string> lines, int64_t longest) {
+  if (longest < 1) throw UsageError("a text may not be cut into chunks of fewer than 1 piece");
+  Sentences chunks;
+  std::vector<int32_t> chunk;
+  for (const std::string& line : lines)
+    for (const int32_t id : vocabulary.encode(closed_line(line))) {
+      chunk.push_back(id);
+      if (static_cast<int64_t>(chunk.size()) < longest) continue;
+      chunks.push_back(chunk);
+      chunk.clear();
+    }
+  if (!chunk.empty()) chunks.push_back(chunk);
+  return chunks;
+}
+
+Sentences empty_sentences(int64_t count) {
+  Sentences sentences;
+  for (int64_t i = 0; i < count; ++i) sentences.push_back({});
   return sentences;
 }
 

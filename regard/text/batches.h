@@ -32,6 +32,16 @@ class Sentences {
 /// a long line loses its end, symbol included.
 Sentences encode_lines(const Vocabulary& vocabulary, std::span<const std::string> lines, int64_t longest);
 
+/// A line with the newline symbol behind it, as a stream of text holds it.
+std::string closed_line(const std::string& line);
+
+/// One stream of text: every line, closed by the newline symbol, one after the other, cut into chunks of
+/// `longest` numbers, of which the last may have fewer. There are no end symbols.
+Sentences encode_stream(const Vocabulary& vocabulary, std::span<const std::string> lines, int64_t longest);
+
+/// So many sentences of nothing: the sources of a language model.
+Sentences empty_sentences(int64_t count);
+
 struct BatchOptions {
   /// A batch's sentences times its longest side, at most; one sentence alone may exceed it.
   int64_t tokens = 3000;

@@ -40,6 +40,10 @@ std::string fingerprint(const Lines& lines) {
   return checksum_text(checksum(all));
 }
 
+bool is_language_model(const SessionOptions& options) {
+  return models::model_kind(options.model).task == models::Task::language;
+}
+
 /// What a trajectory depends on: written into config.json, compared on resuming.
 boost::json::object training_json(const TrainingOptions& t) {
   boost::json::object json{{"seed", t.seed},
@@ -65,6 +69,7 @@ boost::json::object whole_config(const SessionOptions& options, const models::Mo
   config["vocabulary"] = models::vocabulary_name(options.vocabulary.kind);
   config["vocabulary_size"] = options.vocabulary.size;  // asked for; the text may have fewer pieces
   config["longest"] = options.longest;
+  if (is_language_model(options)) config["text_lines"] = options.text_lines;
   config["training"] = training_json(options.training);
   if (!labels.empty()) config["labels"] = boost::json::value_from(labels);
   if (guided) config["training"].as_object()["guided_weight"] = options.training.guided_weight;
@@ -142,9 +147,7 @@ class Session {
     labels_.erase(std::unique(labels_.begin(), labels_.end()), labels_.end());
     if (!options_.resume) {
       auto directory = ModelDirectory::create_aside(options_.output, print);
-      std::vector<std::string> both = lines_.source;
-      both.insert(both.end(), lines_.target.begin(), lines_.target.end());
-      source_ = target_ = text::train_vocabulary(both, options_.vocabulary);
+      source_ = target_ = text::train_vocabulary(vocabulary_text(), options_.vocabulary);
       config_ = options_.config;
       set_sizes();
       directory.write("config.json", pretty(whole_config(options_, config_, labels_, !lines_.links.empty())));
@@ -170,8 +173,33 @@ class Session {
     return directory;
   }
 
+  /// What the vocabulary, one for both sides, is made of.
+  std::vector<std::string> vocabulary_text() const {
+    std::vector<std::string> all = lines_.source;
+    all.insert(all.end(), lines_.target.begin(), lines_.target.end());
+    if (is_stream())
+      for (std::string& line : all) line = text::closed_line(line);
+    return all;
+  }
+
+  bool is_stream() const { return is_language_model(options_) && !options_.text_lines; }
+
+  /// A language model's text, of which it has no source.
+  void encode_text(const std::vector<std::string>& lines, text::Sentences& source,
+                   text::Sentences& target) const {
+    target = is_stream() ? text::encode_stream(*target_, lines, options_.longest)
+                         : text::encode_lines(*target_, lines, options_.longest);
+    source = text::empty_sentences(target.size());
+  }
+
   Data encode() const {
     Data data;
+    if (is_language_model(options_)) {
+      encode_text(lines_.target, data.source, data.target);
+      encode_text(lines_.dev_target, data.dev_source, data.dev_target);
+      if (!is_stream()) note_cuts(data);
+      return data;
+    }
     data.source = text::encode_lines(*source_, lines_.source, options_.longest);
     data.target = text::encode_lines(*target_, lines_.target, options_.longest);
     data.guidance = guided_links(lines_.links, {*source_, lines_.source, data.source},
@@ -203,14 +231,16 @@ class Session {
   void note_cuts(const Data& data) const {
     int64_t cut = 0, first = 0;
     for (int64_t i = 0; i < data.source.size(); ++i) {
-      const bool whole =
-          data.source[i].back() == text::Vocabulary::kEnd && data.target[i].back() == text::Vocabulary::kEnd;
+      const auto ended = [](std::span<const int32_t> ids) {
+        return ids.empty() || ids.back() == text::Vocabulary::kEnd;
+      };
+      const bool whole = ended(data.source[i]) && ended(data.target[i]);
       if (!whole && cut++ == 0) first = i + 1;
     }
     if (cut > 0 && hooks_.note)
-      hooks_.note(
-          fmt::format("{} of {} pairs are longer than {} pieces and were cut (the first is number {})", cut,
-                      data.source.size(), options_.longest, first));
+      hooks_.note(fmt::format("{} of {} {} are longer than {} pieces and were cut (the first is number {})",
+                              cut, data.source.size(), is_language_model(options_) ? "lines" : "pairs",
+                              options_.longest, first));
   }
 
   /// Weights and a state of step 0; only then does the directory stand in its place.
@@ -383,7 +413,7 @@ class Session {
     if (const auto* classifier = dynamic_cast<const models::Classifier*>(&model))
       report.dev_accuracy =
           decoding::accuracy(*classifier, data.dev_source, data.dev_target, data.dev_labels, pool_);
-    else if (options_.bleu_lines > 0)
+    else if (options_.bleu_lines > 0 && !is_language_model(options_))
       report.dev_bleu = dev_bleu(dynamic_cast<const models::EncoderDecoder&>(model), data);
   }
 
@@ -425,8 +455,14 @@ void check_options(const SessionOptions& options, bool guided) {
 
 Ending run_session(const SessionOptions& options, const Lines& lines, const SessionHooks& hooks,
                    ThreadPool& pool) {
-  if (lines.source.empty()) throw DataError("there is nothing to train on: no sentence pairs");
-  if (lines.source.size() != lines.target.size() || lines.dev_source.size() != lines.dev_target.size())
+  const bool language = is_language_model(options);
+  if (lines.target.empty())
+    throw DataError(language ? "there is nothing to train on: no text"
+                             : "there is nothing to train on: no sentence pairs");
+  if (language && !(lines.source.empty() && lines.dev_source.empty()))
+    throw DataError("--model " + options.model + " is a language model and reads no source");
+  if (!language &&
+      (lines.source.size() != lines.target.size() || lines.dev_source.size() != lines.dev_target.size()))
     throw DataError(fmt::format(
         "source and target have different numbers of lines: {} and {} (development: {} and {})",
         lines.source.size(), lines.target.size(), lines.dev_source.size(), lines.dev_target.size()));

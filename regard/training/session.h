@@ -19,11 +19,13 @@ struct SessionOptions {
   std::string model = "bahdanau";
   models::ModelConfig config;  ///< vocabularies' sizes are filled in
   text::VocabularyOptions vocabulary;
-  int64_t longest = 128;     ///< tokens of a sentence, the rest is cut
+  int64_t longest = 128;     ///< tokens of a sentence, the rest is cut; of a language model's chunk of text
+  bool text_lines = false;   ///< a language model's lines are texts of their own, each with an end symbol;
+                             ///< else all are one stream, cut into chunks
   int64_t bleu_lines = 200;  ///< development lines translated at an evaluation; 0: none
 };
 
-/// Sentence pairs as text: source[i] belongs to target[i].
+/// Sentence pairs as text: source[i] belongs to target[i]. A language model's text is all target.
 struct Lines {
   std::vector<std::string> source, target, dev_source, dev_target;
   std::vector<std::string> labels{}, dev_labels{};  ///< of every pair, for a classifier; else empty

@@ -17,6 +17,7 @@ struct ModelVariant {
   const models::ModelKind* kind;
   models::ModelConfig config;  ///< sizes are small; vocabularies are set by the test
 
+  bool is_language_model() const { return kind->task == models::Task::language; }
   bool reads(std::string_view field) const {
     for (const char* option : kind->options)
       if (field == option) return true;
@@ -29,6 +30,7 @@ inline void complete(models::ModelConfig& config) {
   if (config.attention != models::Attention::global) config.window = 2;
   if (config.score == models::Score::location) config.longest_source = 6;
   if (config.residual) config.layers = 2;
+  if (config.tied_embeddings) config.embedding = config.width;
 }
 
 /// Each model of a task as it comes, and once for every other value of each choice and flag that it reads.
@@ -70,6 +72,13 @@ inline std::vector<ModelVariant> all_model_variants(models::Task task = models::
       }
     }
   }
+  return variants;
+}
+
+/// Those of every task whose models write text.
+inline std::vector<ModelVariant> all_writer_variants() {
+  auto variants = all_model_variants(models::Task::translation);
+  for (auto& variant : all_model_variants(models::Task::language)) variants.push_back(std::move(variant));
   return variants;
 }
 

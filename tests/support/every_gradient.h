@@ -29,7 +29,7 @@ inline void expect_every_gradient(const models::Model& model, const models::Sent
     for (int64_t i = 0; i < gradient.size(); ++i)
       if (std::abs(gradient.data<double>()[i]) > std::abs(gradient.data<double>()[largest])) largest = i;
     const double analytic = gradient.data<double>()[largest];
-    EXPECT_GT(std::abs(analytic), 1e-6) << p.name << " receives no gradient";
+    EXPECT_GT(std::abs(analytic), 1e-9) << p.name << " receives no gradient";
     double& x = p.value.data<double>()[largest];
     const double kept = x, step = 1e-5;
     x = kept + step;

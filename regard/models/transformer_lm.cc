@@ -1,0 +1,101 @@
+#include "regard/models/transformer_lm.h"
+
+#include <cmath>
+#include <string>
+
+#include "regard/models/transformer.h"
+
+namespace regard::models {
+
+using autograd::linear;
+using autograd::output_loss;
+using autograd::Ragged;
+using nn::PositionKind;
+
+namespace {
+
+/// Dropout's layers: of the embeddings, and of every layer's two blocks and its weights.
+enum : uint64_t { kEmbeddings = 0, kBlock = 1, kWeights = 3, kNumbers = 4 };
+
+uint64_t dropout_layer(size_t layer, uint64_t what) { return kNumbers * (layer + 1) + what; }
+
+}  // namespace
+
+TransformerLm::TransformerLm(const ModelConfig& config) : EncoderDecoder(config) {
+  Transformer::check(config);
+}
+
+void TransformerLm::visit(const ParameterVisitor& visitor) {
+  const auto& c = config();
+  const int64_t D = c.width, H = c.heads;
+  const auto embedding = nn::Initial::normal(1 / std::sqrt(static_cast<double>(D)));
+  visitor("embedding", E_, {c.target_vocabulary, D}, embedding);
+  positions_.visit(visitor, "positions", D, c.positions);
+  if (c.positions == PositionKind::relative_bias)
+    visitor("relative", bias_, {nn::kRelativeBuckets, H}, nn::Initial::constant(0));
+  layers_.resize(static_cast<size_t>(c.layers));
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    Layer& layer = layers_[l];
+    const std::string name = "layer." + std::to_string(l + 1);
+    layer.self_attention.visit(visitor, name + ".self", {D, H, true, c.window, c.positions});
+    layer.first.visit(visitor, name + ".self", D, c.norm);
+    layer.feed_forward.visit(visitor, name + ".feed_forward", D, c.feed_forward, c.activation);
+    layer.second.visit(visitor, name + ".feed_forward", D, c.norm);
+  }
+  if (norm_at_end()) norm_.visit(visitor, "norm", D);
+  if (c.separate_embeddings) visitor("output.W", W_out_, {c.target_vocabulary, D}, embedding);
+  visitor("output.b", b_out_, {c.target_vocabulary}, nn::Initial::constant(0));
+}
+
+Tensor TransformerLm::embed(std::span<const int32_t> words, std::span<const int32_t> positions) const {
+  const double scale = std::sqrt(static_cast<double>(config().width));
+  return positions_(autograd::scaled_rows(E_, words, scale), positions);  // sqrt(D) E y + PE  [R, D]
+}
+
+Tensor TransformerLm::loss(const SentencePairs& pairs, const LossOptions& options) const {
+  const Dropout dropout(config().dropout, pairs, options);
+  const Ragged T = ragged(pairs.targets);
+  Tensor x = embed(previous_words(pairs.targets, begin()), nn::positions_of(T));  // [T, D]
+  x = dropout(x, kEmbeddings, T);
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    const Layer& layer = layers_[l];
+    const auto drop = [&](uint64_t what) { return dropout.rows(dropout_layer(l, what), T); };
+    const auto weights = dropout.weights(config().attention_dropout, dropout_layer(l, kWeights));
+    const Tensor x1 = layer.first(x, drop(kBlock), [&](const Tensor& q) {
+      return layer.self_attention(q, T, bias_, weights);  // [T, D]
+    });
+    x = layer.second(x1, drop(kBlock + 1), layer.feed_forward);  // [T, D]
+  }
+  const Tensor t = norm_at_end() ? norm_(x) : x;  // [T, D]
+  return output_loss(t, W_out(), b_out_, words_of(pairs.targets), options.smoothing, options.scale);
+}
+
+Memory TransformerLm::encode(std::span<const std::span<const int32_t>> sources) const {
+  Memory memory;
+  memory.sources = ragged(sources);
+  for (size_t l = 0; l < layers_.size(); ++l)
+    memory.initial_state.push_back(
+        Tensor::empty({memory.sources.count(), 0, 2 * config().width}, E_.dtype()));  // [B, 0, 2D]
+  return memory;
+}
+
+Step TransformerLm::step(std::span<const int32_t> y_prev, const State& state, const Memory&,
+                         std::span<const int32_t>) const {
+  Step result;
+  const std::vector<int32_t> positions(y_prev.size(), static_cast<int32_t>(state[0].dim(1)));
+  Tensor x = embed(y_prev, positions);  // [R, D]
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    const Layer& layer = layers_[l];
+    const Tensor x1 = layer.first(x, {}, [&](const Tensor& q) {
+      const nn::CachedStep attended = layer.self_attention.step(q, state[l], bias_);
+      result.state.push_back(attended.cache);  // [R, t + 1, 2D]
+      return attended.value;                   // [R, D]
+    });
+    x = layer.second(x1, {}, layer.feed_forward);  // [R, D]
+  }
+  const Tensor t = norm_at_end() ? norm_(x) : x;  // [R, D]
+  result.logits = linear(t, W_out(), b_out_);     // [R, V]
+  return result;
+}
+
+}  // namespace regard::models
