@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "regard/attention/attention.h"
@@ -27,6 +28,26 @@ std::vector<QueryRows> query_rows(const Ragged& queries, const Ragged& keys) {
   return items;
 }
 
+/// The blocks of keys that blocks first .. first + count of queries attend to.
+class BlockLists {
+ public:
+  BlockLists(int64_t block, int64_t first, int64_t count, int64_t keys, bool causal) {
+    const int64_t last = (keys + block - 1) / block - 1;
+    for (int64_t r = first; r < first + count; ++r) {
+      if (r > 1) keys_.push_back(0);
+      for (int64_t c = std::max<int64_t>(r - 1, 0); c <= std::min(causal ? r : r + 1, last); ++c)
+        keys_.push_back(c);
+      starts_.push_back(static_cast<int64_t>(keys_.size()));
+    }
+  }
+  attention::BlockSparse lists(int64_t query_block, int64_t key_block) const {
+    return {query_block, key_block, starts_, keys_};
+  }
+
+ private:
+  std::vector<int64_t> starts_{0}, keys_;
+};
+
 /// A call's operands and all that backward needs of it.
 template <class T>
 struct AttentionTrace {
@@ -37,6 +58,7 @@ struct AttentionTrace {
   HeadOptions options;
   RelativeScores<T> relative;
   std::vector<T> slopes;
+  std::optional<BlockLists> blocks;
   Tensor out, log_sum_exp;
 
   AttentionTrace(const Tensor& q_, const Tensor& kv_, int64_t k_begin, int64_t width, const Ragged& q_rows,
@@ -54,6 +76,10 @@ struct AttentionTrace {
         log_sum_exp(Tensor::empty({1, head_options.heads, q_.rows()}, q_.dtype())) {
     if (options.alibi)
       for (const double slope : alibi_slopes(options.heads)) slopes.push_back(static_cast<T>(slope));
+    const int64_t longest = keys.longest();
+    if (options.block > 0)
+      blocks.emplace(options.block, 0, (longest + options.block - 1) / options.block, longest,
+                     options.causal);
   }
 
   View4<const T> Q() const { return heads_of<T>(q, 0, W, options.heads); }
@@ -69,6 +95,7 @@ struct AttentionTrace {
     attention::AttentionOptions<T> o;
     o.causal = options.causal;
     if (options.window > 0) o.window = {options.window, options.causal ? 0 : options.window};
+    if (blocks) o.blocks = blocks->lists(options.block, options.block);
     o.query_starts = queries.offsets;
     o.key_starts = keys.offsets;
     o.bias = relative.bias();
@@ -176,7 +203,9 @@ std::vector<double> alibi_slopes(int64_t heads) {
 
 const Operation kSelfAttention("self_attention", [] {
   const HeadOptions plain{.heads = 2}, causal{.heads = 2, .causal = true};
-  HeadOptions sloping = causal, near = plain, dropped = causal;
+  HeadOptions sloping = causal, near = plain, dropped = causal, blocks = plain, causal_blocks = causal;
+  blocks.block = 1;
+  causal_blocks.block = 2;
   sloping.alibi = true;
   near.window = 1;
   dropped.dropout = {.probability = 0.3, .seed = 3, .streams = {4, 5, 6, 7}};
@@ -185,6 +214,8 @@ const Operation kSelfAttention("self_attention", [] {
       self_sample("causal", {{7, 12}}, causal),
       self_sample("causal, ALiBi", {{7, 12}}, sloping),
       self_sample("window", {{7, 12}}, near),
+      self_sample("block-sparse", {{7, 12}}, blocks),
+      self_sample("causal, block-sparse", {{7, 12}}, causal_blocks),
       self_sample("dropout", {{7, 12}}, dropped),
       self_sample("relative keys", {{7, 12}, {5, 2}}, plain, &HeadOptions::relative_keys),
       self_sample("causal, relative keys", {{7, 12}, {3, 2}}, causal, &HeadOptions::relative_keys),
@@ -278,6 +309,11 @@ Tensor cached_attention(const Tensor& q, const Tensor& cache, const HeadOptions&
     o.alibi_slopes = slopes;
     o.causal = true;
     if (options.window > 0) o.window = {options.window, 0};
+    std::optional<BlockLists> blocks;
+    if (options.block > 0) {
+      blocks.emplace(options.block, (t - 1) / options.block, 1, t, true);
+      o.blocks = blocks->lists(1, options.block);
+    }
     attention::attention_forward(View4<const T>(rows(q)), cached(0), cached(W), {.out = rows(out)}, o);
     return out;
   });

@@ -23,7 +23,11 @@ struct HeadOptions {
   int64_t heads = 1;
   bool causal = false;  ///< a position attends to itself and what stands before it
   int64_t window = 0;   ///< to positions up to so far away only; 0: all
-  bool alibi = false;   ///< scores fall with the distance, Press, Smith and Lewis 2021, arXiv:2108.12409
+  /// Block-sparse: positions stand in blocks of so many, and a block attends to itself, to the blocks beside
+  /// it and to the sentence's first. 0: all. The local and global blocks of Zaheer et al. 2020,
+  /// arXiv:2007.14062, 2.
+  int64_t block = 0;
+  bool alibi = false;  ///< scores fall with the distance, Press, Smith and Lewis 2021, arXiv:2108.12409
   /// a [2k+1, D]: scores gain q_i . a_c / sqrt(D), c = the distance j - i clipped to -k..k, plus k.
   /// Shaw, Uszkoreit and Vaswani 2018, arXiv:1803.02155, equation 4, the same for all heads.
   Tensor relative_keys{};
@@ -51,6 +55,18 @@ Tensor cross_attention(const Tensor& q, const Tensor& kv, const Ragged& queries,
 /// which the last are its own.  q [R, W], cache [R, t, 2W]; returns [R, W]. Not differentiated. In f32 and
 /// f64.
 Tensor cached_attention(const Tensor& q, const Tensor& cache, const HeadOptions& options);
+
+/// Linear attention in several heads, with elu + 1 (regard/attention/linear.h): every sentence attends to
+/// itself.  qkv [T, 3W]; returns [T, W]. O(T W^2 / H). Throws ShapeError.
+Tensor linear_self_attention(const Tensor& qkv, const Ragged& sentences, int64_t heads, bool causal);
+
+/// One causal step of it, and what has been attended to: of every head S [D, D], then z [D].
+struct LinearStep {
+  Tensor value;  ///< [R, W]
+  Tensor state;  ///< [R, H, D (D + 1)], zero before the first step
+};
+/// qkv [R, 3W]. Not differentiated.
+LinearStep linear_attention_step(const Tensor& qkv, const Tensor& state, int64_t heads);
 
 /// ALiBi's slopes: 2^(-8h/H), h from 1, for H a power of two; else those of the power below and every other
 /// one of twice that.

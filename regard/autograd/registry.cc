@@ -37,6 +37,7 @@ std::vector<const Operation*> all_operations() {
           &kScaledRows,
           &kRotary,
           &kSelfAttention,
+          &kLinearSelfAttention,
           &kSumRows,
           &kCrossAttention};
 }

@@ -265,6 +265,8 @@ void take_model_options(TrainArguments& a) {
     if (std::find(read.begin(), read.end(), field.option()) == read.end())
       throw UsageError(fmt::format("{} says nothing to --model {}, which reads {}", field.option(), kind.name,
                                    fmt::join(read, ", ")));
+    if (const auto* list = std::get_if<models::ListField>(&field.kind))
+      list->set(a.session.config, models::parse_list(field, a.choices[name]));
     const auto* choice = std::get_if<models::ChoiceField>(&field.kind);
     if (!choice) continue;
     const auto found = std::find(choice->names.begin(), choice->names.end(), a.choices[name]);
@@ -521,6 +523,9 @@ struct AddField {
     return verb->add_option(field.option(), a.choices[field.name], field.help)
         ->check(CLI::IsMember(f.names))
         ->default_str(f.names.at(static_cast<size_t>(f.get(a.session.config))));
+  }
+  CLI::Option* operator()(const models::ListField&) const {
+    return verb->add_option(field.option(), a.choices[field.name], field.help)->type_name("NAMES");
   }
 };
 

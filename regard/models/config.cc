@@ -20,6 +20,21 @@ ChoiceField choice(std::vector<std::string> names) {
           [](ModelConfig& config, int value) { config.*Member = static_cast<Enum>(value); }};
 }
 
+template <auto Member>
+ListField list(std::vector<std::string> names) {
+  using Enum = typename std::remove_cvref_t<decltype(std::declval<ModelConfig>().*Member)>::value_type;
+  return {std::move(names),
+          [](const ModelConfig& config) {
+            std::vector<int> places;
+            for (const Enum value : config.*Member) places.push_back(static_cast<int>(value));
+            return places;
+          },
+          [](ModelConfig& config, const std::vector<int>& places) {
+            (config.*Member).clear();
+            for (const int place : places) (config.*Member).push_back(static_cast<Enum>(place));
+          }};
+}
+
 IntegerField width(int64_t ModelConfig::*member) { return {member, 1, kLargestWidth}; }
 
 std::vector<std::string> cell_names() {
@@ -52,6 +67,13 @@ std::vector<ConfigField> make_fields() {
        choice<&ModelConfig::attention>({"global", "local-m", "local-p"})},
       {"window", "Half width of local attention's window; a transformer's self-attention sees so far, 0: all",
        IntegerField{&ModelConfig::window, 0, kLargestWindow}},
+      {"self_attention",
+       "How a transformer's layers attend to their own side, one name for all or one a layer with commas "
+       "between: "
+       "exact, window (--window), block-sparse (--block-size), linear",
+       list<&ModelConfig::self_attention>({"exact", "window", "block-sparse", "linear"})},
+      {"block_size", "Positions of a block of block-sparse self-attention",
+       IntegerField{&ModelConfig::block_size, 0, kLargestWidth}},
       {"longest_source", "Source positions that --score location has weights for",
        IntegerField{&ModelConfig::longest_source, 0, kLargestWidth}},
       {"input_feeding", "The decoder also reads its last attentional vector",
@@ -90,6 +112,11 @@ struct ToJson {
   boost::json::value operator()(const ChoiceField& field) const {
     return boost::json::string(field.names.at(static_cast<size_t>(field.get(config))));
   }
+  boost::json::value operator()(const ListField& field) const {
+    boost::json::array names;
+    for (const int place : field.get(config)) names.emplace_back(field.names.at(static_cast<size_t>(place)));
+    return names;
+  }
 };
 
 struct FromJson {
@@ -118,6 +145,18 @@ struct FromJson {
           file, 0, fmt::format("unknown {} \"{}\"; expected {}", name, value, fmt::join(field.names, ", ")));
     field.set(config, static_cast<int>(found - field.names.begin()));
   }
+  void operator()(const ListField& field) const {
+    std::vector<int> places;
+    for (const auto& value : json_array(json, name, file)) {
+      const auto found =
+          std::find(field.names.begin(), field.names.end(), value.is_string() ? value.as_string() : "");
+      if (found == field.names.end())
+        throw DataError(file, 0,
+                        fmt::format("\"{}\": expected names of {}", name, fmt::join(field.names, ", ")));
+      places.push_back(static_cast<int>(found - field.names.begin()));
+    }
+    field.set(config, places);
+  }
 };
 
 }  // namespace
@@ -139,7 +178,22 @@ const ConfigField& config_field(std::string_view name) {
   throw Error(ErrorKind::internal, "no model option is called " + std::string(name));
 }
 
+std::vector<int> parse_list(const ConfigField& field, std::string_view text) {
+  const auto& names = std::get<ListField>(field.kind).names;
+  std::vector<int> places;
+  while (!text.empty()) {
+    const std::string_view name = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(name.size() + 1, text.size()));
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end())
+      throw UsageError(fmt::format("{}: \"{}\" is none of {}", field.option(), name, fmt::join(names, ", ")));
+    places.push_back(static_cast<int>(found - names.begin()));
+  }
+  return places;
+}
+
 void copy_field(const ConfigField& field, const ModelConfig& from, ModelConfig& to) {
+  if (const auto* list = std::get_if<ListField>(&field.kind)) list->set(to, list->get(from));
   if (const auto* choice = std::get_if<ChoiceField>(&field.kind)) choice->set(to, choice->get(from));
   if (const auto* integer = std::get_if<IntegerField>(&field.kind))
     to.*integer->member = from.*integer->member;
@@ -161,6 +215,7 @@ ModelConfig config_from_json(const boost::json::object& json, std::span<const ch
   config.target_vocabulary = json_integer(json, "target_vocabulary", file, 1, kLargestVocabulary);
   for (const char* name : fields) {
     const ConfigField& field = config_field(name);
+    if (!json.contains(name)) continue;  // written before there was this option: as it was then
     std::visit(FromJson{config, json, field.name, file}, field.kind);
   }
   return config;

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "regard/nn/attention.h"
 #include "regard/nn/cells.h"
 #include "regard/nn/layers.h"
 #include "regard/nn/positions.h"
@@ -42,8 +43,10 @@ struct ModelConfig {
   bool tied_embeddings = false;
   Score score = Score::general;
   Attention attention = Attention::global;
-  int64_t window = 0;          ///< half width of local attention; 0: not given, all
-  int64_t longest_source = 0;  ///< positions that location scores; 0: not given
+  int64_t window = 0;                               ///< half width of local attention; 0: not given, all
+  std::vector<nn::AttentionForm> self_attention{};  ///< of every layer; one: of all; none: exact, or a window
+  int64_t block_size = 0;                           ///< of block-sparse self-attention; 0: not given
+  int64_t longest_source = 0;                       ///< positions that location scores; 0: not given
   bool input_feeding = false;
   bool intra_sentence = false;
   double dropout = 0, attention_dropout = 0;
@@ -67,10 +70,17 @@ struct ChoiceField {
   void (*set)(ModelConfig&, int);
 };
 
+/// Several of several names, with commas between them on the command line; the numbers are places in `names`.
+struct ListField {
+  std::vector<std::string> names;
+  std::vector<int> (*get)(const ModelConfig&);
+  void (*set)(ModelConfig&, const std::vector<int>&);
+};
+
 /// One member of ModelConfig as it is written: `name` in config.json, --name with dashes on the command line.
 struct ConfigField {
   std::string name, help;
-  std::variant<IntegerField, NumberField, FlagField, ChoiceField> kind;
+  std::variant<IntegerField, NumberField, FlagField, ChoiceField, ListField> kind;
 
   std::string option() const;  ///< "--readout-width"
 };
@@ -79,6 +89,9 @@ struct ConfigField {
 std::span<const ConfigField> config_fields();
 /// Throws Error (internal) if there is none of this name.
 const ConfigField& config_field(std::string_view name);
+
+/// The places of names in a list, with commas between them. Throws UsageError naming what is unknown.
+std::vector<int> parse_list(const ConfigField& field, std::string_view text);
 
 /// to.field = from.field
 void copy_field(const ConfigField& field, const ModelConfig& from, ModelConfig& to);

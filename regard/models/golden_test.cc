@@ -175,6 +175,16 @@ const TransformerCase kTransformers[] = {
     {"before", [](ModelConfig& c) { c.norm = nn::NormOrder::before; }},
     {"relu", [](ModelConfig& c) { c.activation = nn::FeedForwardActivation::relu; }},
     {"window", [](ModelConfig& c) { c.window = 1; }},
+    {"block_sparse",
+     [](ModelConfig& c) {
+       c.self_attention = {nn::AttentionForm::block_sparse};
+       c.block_size = 1;
+     }},
+    {"linear_window",
+     [](ModelConfig& c) {
+       c.self_attention = {nn::AttentionForm::linear, nn::AttentionForm::window};
+       c.window = 1;
+     }},
     {"learned", with_positions<nn::PositionKind::learned>},
     {"relative", with_positions<nn::PositionKind::relative>},
     {"relative_bias", with_positions<nn::PositionKind::relative_bias>},

@@ -31,11 +31,12 @@ ModelKind fixed_vector(const char* name, const char* summary, nn::CellKind cell)
 }
 
 ModelKind transformer() {
-  ModelKind kind{"transformer",
-                 "attention and feed-forward layers alone (Vaswani et al. 2017)",
-                 {"width", "layers", "heads", "feed_forward", "norm", "positions", "activation", "window",
-                  "separate_embeddings", "dropout", "attention_dropout"},
-                 make<Transformer>};
+  ModelKind kind{
+      "transformer",
+      "attention and feed-forward layers alone (Vaswani et al. 2017)",
+      {"width", "layers", "heads", "feed_forward", "norm", "positions", "activation", "self_attention",
+       "window", "block_size", "separate_embeddings", "dropout", "attention_dropout"},
+      make<Transformer>};
   kind.defaults.layers = 3;
   kind.defaults.dropout = 0.1;
   kind.check = Transformer::check;

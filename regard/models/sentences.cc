@@ -56,6 +56,16 @@ Tensor guided_loss(const Tensor& alpha, const SentencePairs& pairs, const LossOp
   return autograd::guided_loss(alpha, guided, options.guided_weight * options.scale);
 }
 
+int64_t steps_of(const Tensor& count) {
+  if (count.size() == 0) return 0;
+  return dispatch(count.dtype(),
+                  [&](auto zero) { return static_cast<int64_t>(count.data<decltype(zero)>()[0]); });
+}
+
+Tensor one_more(const Tensor& count) {
+  return Tensor::full(count.shape(), static_cast<double>(steps_of(count) + 1), count.dtype());
+}
+
 Tensor states_before(const Tensor& after, const Tensor& initial, const autograd::Ragged& sentences) {
   const int64_t B = sentences.count();
   std::vector<int32_t> from;  // rows of [initial; after]

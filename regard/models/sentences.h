@@ -54,6 +54,11 @@ bool is_guided(const SentencePairs& pairs, const LossOptions& options);
 Tensor guided_loss(const Tensor& alpha, const SentencePairs& pairs, const LossOptions& options,
                    const autograd::Ragged& targets);
 
+/// A decoder's count of its steps, [R, 1], as part of a state: none yet, how many, and one more.
+inline Tensor no_steps(int64_t R, DType dtype) { return Tensor::zeros({R, 1}, dtype); }
+int64_t steps_of(const Tensor& count);
+Tensor one_more(const Tensor& count);
+
 /// Each position's state before its step: [total, N] from the states after every step [total, N] and the
 /// initial ones [B, N].
 Tensor states_before(const Tensor& after, const Tensor& initial, const autograd::Ragged& sentences);

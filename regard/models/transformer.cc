@@ -1,5 +1,6 @@
 #include "regard/models/transformer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -22,6 +23,36 @@ uint64_t dropout_layer(uint64_t stack, size_t layer, uint64_t what) {
   return stack + kNumbers * (layer + 1) + what;
 }
 
+/// The one form of all layers, or that of layer l.
+nn::AttentionForm form_of(const ModelConfig& config, size_t l) {
+  const auto& forms = config.self_attention;
+  if (forms.empty()) return config.window > 0 ? nn::AttentionForm::window : nn::AttentionForm::exact;
+  return forms.size() == 1 ? forms[0] : forms.at(l);
+}
+
+void check_forms(const ModelConfig& config) {
+  const auto& forms = config.self_attention;
+  const auto uses = [&](nn::AttentionForm form) {
+    return std::find(forms.begin(), forms.end(), form) != forms.end();
+  };
+  if (forms.size() > 1 && static_cast<int64_t>(forms.size()) != config.layers)
+    throw UsageError("--self-attention names " + std::to_string(forms.size()) + " forms for " +
+                     std::to_string(config.layers) + " layers; give one for all or one a layer");
+  if (uses(nn::AttentionForm::window) && config.window == 0)
+    throw UsageError("--self-attention window needs --window N, how far away it sees");
+  if (!forms.empty() && !uses(nn::AttentionForm::window) && config.window > 0)
+    throw UsageError("--window says nothing to layers none of which attends in a window");
+  if (uses(nn::AttentionForm::block_sparse) != (config.block_size > 0))
+    throw UsageError("--self-attention block-sparse and --block-size N go together");
+  if (!uses(nn::AttentionForm::linear)) return;
+  if (config.positions != PositionKind::sinusoid && config.positions != PositionKind::learned &&
+      config.positions != PositionKind::none)
+    throw UsageError(
+        "linear attention has no scores to add a distance to: --positions sinusoid, learned or none");
+  if (config.attention_dropout > 0)
+    throw UsageError("--attention-dropout drops weights, and linear attention has none");
+}
+
 }  // namespace
 
 void Transformer::check(const ModelConfig& config) {
@@ -31,6 +62,12 @@ void Transformer::check(const ModelConfig& config) {
   if (config.positions == PositionKind::rotary && D / H % 2 != 0)
     throw UsageError("--positions rotary turns pairs of numbers; --width " + std::to_string(D) + " gives " +
                      std::to_string(H) + " heads an odd width of " + std::to_string(D / H));
+  check_forms(config);
+}
+
+nn::SelfAttentionSizes Transformer::self_attention(const ModelConfig& config, bool causal, size_t l) {
+  return {config.width,  config.heads,      causal,          form_of(config, l),
+          config.window, config.block_size, config.positions};
 }
 
 Transformer::Transformer(const ModelConfig& config) : EncoderDecoder(config) {
@@ -55,7 +92,7 @@ void Transformer::visit(const ParameterVisitor& visitor) {
   for (size_t l = 0; l < layers; ++l) {
     EncoderLayer& layer = encoder_[l];
     const std::string name = "encoder." + std::to_string(l + 1);
-    layer.self_attention.visit(visitor, name + ".self", {D, H, false, c.window, c.positions});
+    layer.self_attention.visit(visitor, name + ".self", self_attention(c, false, l));
     layer.first.visit(visitor, name + ".self", D, c.norm);
     layer.feed_forward.visit(visitor, name + ".feed_forward", D, F, c.activation);
     layer.second.visit(visitor, name + ".feed_forward", D, c.norm);
@@ -65,7 +102,7 @@ void Transformer::visit(const ParameterVisitor& visitor) {
   for (size_t l = 0; l < layers; ++l) {
     DecoderLayer& layer = decoder_[l];
     const std::string name = "decoder." + std::to_string(l + 1);
-    layer.self_attention.visit(visitor, name + ".self", {D, H, true, c.window, c.positions});
+    layer.self_attention.visit(visitor, name + ".self", self_attention(c, true, l));
     layer.first.visit(visitor, name + ".self", D, c.norm);
     layer.cross_attention.visit(visitor, name + ".cross", D, H);
     layer.second.visit(visitor, name + ".cross", D, c.norm);
@@ -142,23 +179,24 @@ Memory Transformer::encode(std::span<const std::span<const int32_t>> sources) co
   memory.h = encode(sources, memory.sources, Dropout());  // [S, D]
   for (const DecoderLayer& layer : decoder_) {
     memory.layers.push_back(layer.cross_attention.keys_and_values(memory.h));  // [S, 2D]
-    memory.initial_state.push_back(
-        Tensor::empty({memory.sources.count(), 0, 2 * config().width}, memory.h.dtype()));  // [B, 0, 2D]
+    memory.initial_state.push_back(layer.self_attention.empty_cache(memory.sources.count()));
   }
+  memory.initial_state.push_back(no_steps(memory.sources.count(), memory.h.dtype()));
   return memory;
 }
 
 Step Transformer::step(std::span<const int32_t> y_prev, const State& state, const Memory& memory,
                        std::span<const int32_t> sentence_of) const {
   Step result;
-  const std::vector<int32_t> positions(y_prev.size(), static_cast<int32_t>(state[0].dim(1)));
+  const int64_t t_prev = steps_of(state.back());
+  const std::vector<int32_t> positions(y_prev.size(), static_cast<int32_t>(t_prev));
   Tensor x = embed(E_, y_prev, positions);  // [R, D]
   for (size_t l = 0; l < decoder_.size(); ++l) {
     const DecoderLayer& layer = decoder_[l];
     const Tensor x1 = layer.first(x, {}, [&](const Tensor& q) {
-      const nn::CachedStep attended = layer.self_attention.step(q, state[l], decoder_bias_);
-      result.state.push_back(attended.cache);  // [R, t + 1, 2D]
-      return attended.value;                   // [R, D]
+      const nn::CachedStep attended = layer.self_attention.step(q, state[l], t_prev, decoder_bias_);
+      result.state.push_back(attended.cache);
+      return attended.value;  // [R, D]
     });
     const Tensor x2 = layer.second(x1, {}, [&](const Tensor& q) {
       const bool shown = l == shown_layer();
@@ -169,6 +207,7 @@ Step Transformer::step(std::span<const int32_t> y_prev, const State& state, cons
     });
     x = layer.third(x2, {}, layer.feed_forward);  // [R, D]
   }
+  result.state.push_back(one_more(state.back()));
   const Tensor t = norm_at_end() ? decoder_norm_(x) : x;  // [R, D]
   result.logits = linear(t, W_out(), b_out_);             // [R, V]
   return result;

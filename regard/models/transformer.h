@@ -17,6 +17,8 @@ class Transformer final : public EncoderDecoder {
  public:
   /// Throws UsageError if options do not fit each other.
   static void check(const ModelConfig& config);
+  /// How layer `l` attends to its own side.
+  static nn::SelfAttentionSizes self_attention(const ModelConfig& config, bool causal, size_t l);
   /// Throws UsageError likewise, and if shared embeddings have two vocabularies.
   explicit Transformer(const ModelConfig& config);
 

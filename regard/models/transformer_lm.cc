@@ -37,7 +37,7 @@ void TransformerLm::visit(const ParameterVisitor& visitor) {
   for (size_t l = 0; l < layers_.size(); ++l) {
     Layer& layer = layers_[l];
     const std::string name = "layer." + std::to_string(l + 1);
-    layer.self_attention.visit(visitor, name + ".self", {D, H, true, c.window, c.positions});
+    layer.self_attention.visit(visitor, name + ".self", Transformer::self_attention(c, true, l));
     layer.first.visit(visitor, name + ".self", D, c.norm);
     layer.feed_forward.visit(visitor, name + ".feed_forward", D, c.feed_forward, c.activation);
     layer.second.visit(visitor, name + ".feed_forward", D, c.norm);
@@ -73,26 +73,28 @@ Tensor TransformerLm::loss(const SentencePairs& pairs, const LossOptions& option
 Memory TransformerLm::encode(std::span<const std::span<const int32_t>> sources) const {
   Memory memory;
   memory.sources = ragged(sources);
-  for (size_t l = 0; l < layers_.size(); ++l)
-    memory.initial_state.push_back(
-        Tensor::empty({memory.sources.count(), 0, 2 * config().width}, E_.dtype()));  // [B, 0, 2D]
+  for (const Layer& layer : layers_)
+    memory.initial_state.push_back(layer.self_attention.empty_cache(memory.sources.count()));
+  memory.initial_state.push_back(no_steps(memory.sources.count(), E_.dtype()));
   return memory;
 }
 
 Step TransformerLm::step(std::span<const int32_t> y_prev, const State& state, const Memory&,
                          std::span<const int32_t>) const {
   Step result;
-  const std::vector<int32_t> positions(y_prev.size(), static_cast<int32_t>(state[0].dim(1)));
+  const int64_t t_prev = steps_of(state.back());
+  const std::vector<int32_t> positions(y_prev.size(), static_cast<int32_t>(t_prev));
   Tensor x = embed(y_prev, positions);  // [R, D]
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_[l];
     const Tensor x1 = layer.first(x, {}, [&](const Tensor& q) {
-      const nn::CachedStep attended = layer.self_attention.step(q, state[l], bias_);
-      result.state.push_back(attended.cache);  // [R, t + 1, 2D]
-      return attended.value;                   // [R, D]
+      const nn::CachedStep attended = layer.self_attention.step(q, state[l], t_prev, bias_);
+      result.state.push_back(attended.cache);
+      return attended.value;  // [R, D]
     });
     x = layer.second(x1, {}, layer.feed_forward);  // [R, D]
   }
+  result.state.push_back(one_more(state.back()));
   const Tensor t = norm_at_end() ? norm_(x) : x;  // [R, D]
   result.logits = linear(t, W_out(), b_out_);     // [R, V]
   return result;

@@ -21,7 +21,7 @@ class TransformerLm final : public EncoderDecoder {
   bool attends() const override { return false; }
   Tensor loss(const SentencePairs& pairs, const LossOptions& options) const override;
   Memory encode(std::span<const std::span<const int32_t>> sources) const override;
-  /// The state is every layer's keys and values so far, [R, t, 2D].
+  /// The state is every layer's cache (nn::CachedStep), and the count of steps.
   Step step(std::span<const int32_t> y_prev, const State& state, const Memory& memory,
             std::span<const int32_t> sentence_of) const override;
 

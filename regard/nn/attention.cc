@@ -64,7 +64,8 @@ void SelfAttention::visit(const ParameterVisitor& visitor, const std::string& na
 HeadOptions SelfAttention::options(const Tensor& bias) const {
   return {.heads = sizes_.heads,
           .causal = sizes_.causal,
-          .window = sizes_.window,
+          .window = sizes_.form == AttentionForm::window ? sizes_.window : 0,
+          .block = sizes_.form == AttentionForm::block_sparse ? sizes_.block : 0,
           .alibi = sizes_.positions == PositionKind::alibi,
           .relative_keys = relative_keys_,
           .relative_bias = bias};
@@ -80,14 +81,28 @@ Tensor SelfAttention::operator()(const Tensor& x, const Ragged& sentences, const
                                  const autograd::WeightDropout& dropout) const {
   HeadOptions with_dropout = options(bias);
   with_dropout.dropout = dropout;
-  const Tensor qkv = project(x, positions_of(sentences));               // [T, 3D]
+  const Tensor qkv = project(x, positions_of(sentences));  // [T, 3D]
+  if (sizes_.form == AttentionForm::linear)
+    return out_(autograd::linear_self_attention(qkv, sentences, sizes_.heads, sizes_.causal));
   return out_(autograd::self_attention(qkv, sentences, with_dropout));  // [T, D]
 }
 
-CachedStep SelfAttention::step(const Tensor& x, const Tensor& cache, const Tensor& bias) const {
+Tensor SelfAttention::empty_cache(int64_t R) const {
+  const int64_t D = sizes_.D, d = D / sizes_.heads;
+  if (sizes_.form == AttentionForm::linear)
+    return Tensor::zeros({R, sizes_.heads, d * (d + 1)}, out_.W.dtype());
+  return Tensor::empty({R, 0, 2 * D}, out_.W.dtype());
+}
+
+CachedStep SelfAttention::step(const Tensor& x, const Tensor& cache, int64_t position,
+                               const Tensor& bias) const {
   const int64_t D = sizes_.D;
-  const std::vector<int32_t> positions(static_cast<size_t>(x.rows()), static_cast<int32_t>(cache.dim(1)));
-  const Tensor qkv = project(x, positions);                                 // [R, 3D]
+  const std::vector<int32_t> positions(static_cast<size_t>(x.rows()), static_cast<int32_t>(position));
+  const Tensor qkv = project(x, positions);  // [R, 3D]
+  if (sizes_.form == AttentionForm::linear) {
+    const autograd::LinearStep next = autograd::linear_attention_step(qkv, cache, sizes_.heads);
+    return {out_(next.value), next.state};
+  }
   const Tensor q = autograd::columns(qkv, 0, D);                            // [R, D]
   const Tensor keys = grown(cache, autograd::columns(qkv, D, 3 * D));       // [R, t + 1, 2D]
   return {out_(autograd::cached_attention(q, keys, options(bias))), keys};  // [R, D]

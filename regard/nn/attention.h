@@ -14,10 +14,20 @@ namespace regard::nn {
 /// cache [R, t, W] with one more position, row_of_each [R, W]: [R, t + 1, W]. Not differentiated.
 Tensor grown(const Tensor& cache, const Tensor& row_of_each);
 
+/// Which keys a layer of self-attention looks at, and how.
+enum class AttentionForm {
+  exact,         ///< all of them
+  window,        ///< those up to so far away
+  block_sparse,  ///< in blocks: its own, the ones beside it, the first
+  linear         ///< all, by a feature map instead of a softmax.  Katharopoulos et al. 2020, arXiv:2006.16236
+};
+
 struct SelfAttentionSizes {
   int64_t D = 256, heads = 8;
   bool causal = false;
-  int64_t window = 0;  ///< 0: all positions
+  AttentionForm form = AttentionForm::exact;
+  int64_t window = 0;  ///< of AttentionForm::window
+  int64_t block = 0;   ///< of AttentionForm::block_sparse
   PositionKind positions = PositionKind::sinusoid;
 };
 
@@ -27,7 +37,7 @@ constexpr int64_t kRelativeDistances = 16, kRelativeBuckets = 32;
 /// What one step of self-attention returns.
 struct CachedStep {
   Tensor value;  ///< [R, D]
-  Tensor cache;  ///< [R, t + 1, 2D] keys and values
+  Tensor cache;  ///< [R, t + 1, 2D] keys and values; of linear attention its state [R, H, d (d + 1)]
 };
 
 class SelfAttention {
@@ -37,8 +47,10 @@ class SelfAttention {
   /// x [T, D], all sentences. `bias` is the stack's table of relative biases, or undefined.
   Tensor operator()(const Tensor& x, const autograd::Ragged& sentences, const Tensor& bias,
                     const autograd::WeightDropout& dropout) const;
-  /// One more position of every row.  x [R, D], cache [R, t, 2D].
-  CachedStep step(const Tensor& x, const Tensor& cache, const Tensor& bias) const;
+  /// What step() starts from, for R rows.
+  Tensor empty_cache(int64_t R) const;
+  /// One more position of every row, `position` from 0.  x [R, D], cache as CachedStep's, before it.
+  CachedStep step(const Tensor& x, const Tensor& cache, int64_t position, const Tensor& bias) const;
 
  private:
   autograd::HeadOptions options(const Tensor& bias) const;

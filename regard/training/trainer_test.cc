@@ -127,8 +127,7 @@ TEST(TrainerThreads, AccumulatedAndAveragedItResumesToTheBit) {
   rest.resume = true;
   run_session(rest, lines, {}, two);
   EXPECT_EQ(read_file(folder / "whole/model.safetensors"), read_file(folder / "parts/model.safetensors"));
-  EXPECT_EQ(read_file(folder / "whole/state/state.safetensors").size(),
-            read_file(folder / "parts/state/state.safetensors").size());
+  EXPECT_NE(read_file(folder / "parts/state/state.safetensors").find("mean.2."), std::string::npos);
   rest.training.average = 1;
   rest.training.steps = 30;
   try {

@@ -8,6 +8,9 @@ Configurations, two layers each:
   before         x + f(norm(x)) and a last norm after encoder and decoder
   relu           as `after`, max(x, 0)
   window         as `after`, self-attention to positions at most 1 away
+  block_sparse   as `after`, in blocks of 1: a position attends to itself, to those beside it and to the first
+  linear_window  as `after`, the first layers linear: f(q_i)' sum_j f(k_j) v_j' / f(q_i)' sum_j f(k_j), f(x) = x + 1 for x > 0,
+                 else exp(x); the second as `window` (Katharopoulos et al. 2020)
   learned        a table of 512 rows is added instead of sinusoids
   relative       q_i . a_c / sqrt(d) is added to scores, c = clip(j - i, -16, 16) + 16 (Shaw et al. 2018)
   relative_bias  b_{c, head} is added to scores, c the bucket of j - i among 32 (Raffel et al. 2020)
@@ -40,7 +43,8 @@ SMOOTHING = 0.1
 SOURCES = [[3, 7, 3, 9, 0], [7, 6, 0]]  # 0 ends a sentence
 TARGETS = [[5, 1, 5, 8, 0], [2, 0]]
 BEGIN = V - 1
-NAMES = ("after", "before", "relu", "window", "learned", "relative", "relative_bias", "rotary", "alibi", "none")
+SINUSOIDS = ("after", "before", "relu", "window", "block_sparse", "linear_window")
+NAMES = (*SINUSOIDS, "learned", "relative", "relative_bias", "rotary", "alibi", "none")
 
 
 def parameter_list(name):
@@ -119,10 +123,23 @@ class Model:
         x = np.sqrt(D) * self.values["embedding"][words]
         if self.name == "learned":
             return x + self.values["positions"][:len(words)]
-        if self.name in ("after", "before", "relu", "window"):
+        if self.name in SINUSOIDS:
             angle = np.arange(len(words))[:, None] / 10000.0 ** (2 * np.arange(D // 2) / D)
             return x + np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
         return x
+
+    def allowed(self, at, i, j):
+        """What a layer's form lets position i see, apart from the causal mask."""
+        if self.name == "window" or (self.name == "linear_window" and ".2." in at):
+            return abs(i - j) <= 1
+        return self.name != "block_sparse" or abs(i - j) <= 1 or j == 0
+
+    def linear_head(self, q, k, v, causal):
+        q, k = (np.where(x.real > 0, x + 1, np.exp(x)) for x in (q, k))
+        similar = q @ k.T
+        if causal:
+            similar = np.tril(similar)
+        return similar @ v / similar.sum(axis=1, keepdims=True)
 
     def self_attention(self, at, x, causal):
         n = len(x)
@@ -134,6 +151,9 @@ class Model:
             if self.name == "rotary":
                 qh = np.array([rotate(row, p) for p, row in enumerate(qh)])
                 kh = np.array([rotate(row, p) for p, row in enumerate(kh)])
+            if self.name == "linear_window" and ".1." in at:
+                heads.append(self.linear_head(qh, kh, v[:, columns], causal))
+                continue
             scores = qh @ kh.T / np.sqrt(d)
             for i in range(n):
                 for j in range(n):
@@ -143,7 +163,7 @@ class Model:
                         scores[i, j] += self.values[at.split(".")[0] + ".relative"][bucket(j - i, causal), h]
                     if self.name == "alibi":
                         scores[i, j] -= 2.0 ** (-8 * (h + 1) / H) * abs(i - j)
-                    if (causal and j > i) or (self.name == "window" and abs(i - j) > 1):
+                    if (causal and j > i) or not self.allowed(at, i, j):
                         scores[i, j] = -1e300
             heads.append(softmax_rows(scores) @ v[:, columns])
         return self.linear(at + ".out", np.concatenate(heads, axis=1))

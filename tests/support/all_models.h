@@ -27,6 +27,10 @@ struct ModelVariant {
 
 /// What a choice needs beside itself.
 inline void complete(models::ModelConfig& config) {
+  for (const nn::AttentionForm form : config.self_attention) {
+    if (form == nn::AttentionForm::window) config.window = 2;
+    if (form == nn::AttentionForm::block_sparse) config.block_size = 2;
+  }
   if (config.attention != models::Attention::global) config.window = 2;
   if (config.score == models::Score::location) config.longest_source = 6;
   if (config.residual) config.layers = 2;
@@ -65,6 +69,11 @@ inline std::vector<ModelVariant> all_model_variants(models::Task task = models::
           if (static_cast<int>(i) == choice->get(config)) continue;
           choice->set(changed, static_cast<int>(i));
           add("_" + choice->names[i], changed);
+        }
+      if (const auto* list = std::get_if<models::ListField>(&field.kind))
+        for (size_t i = 1; i < list->names.size(); ++i) {
+          list->set(changed, {static_cast<int>(i)});
+          add("_" + list->names[i], changed);
         }
       if (field.name == "layers") {
         changed.layers = 2;
