@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Regard beside its peers on the same work in one run, as ratios.
 
-usage: compare.py --scripts DIR --data DIR [--steps N] [--threads N] [--only products,additive,training,decoding]
+usage: compare.py --scripts DIR --data DIR [--steps N] [--threads N] [--only products,additive,sequences,training,decoding]
+                  [--models bahdanau,transformer,gru]
 
   products  a product of 512 cubed on one thread, ours and oneDNN's: the peak that shares refer to
   additive  Bahdanau's attention step against additive_torch.py, one thread and two, forward and with backward
-  training  `regard train` of bahdanau against train_torch.py rnnsearch: the same data, vocabulary, sizes and batches;
-            target tokens a second, share of the peak, peak memory, loss after equal steps
-  decoding  greedy translation with the model just trained: target tokens a second beside those of training
+  sequences an LSTM over 1,024 steps and self-attention over 1,024 positions, forward and backward, against PyTorch
+  training  `regard train` of bahdanau, transformer and gru against train_torch.py's rnnsearch, transformer and gru: the same
+            data, vocabulary, sizes and batches; target tokens a second, share of the peak, peak memory, loss after equal steps
+  decoding  greedy translation with the models just trained: target tokens a second beside those of training
 
 DIR of --scripts holds additive_torch.py and train_torch.py, that of --data train.en.gz, train.de.gz, val.en.gz and val.de.gz.
 """
@@ -96,17 +98,25 @@ def flops_per_target_token(work, vocabulary):
     return 3 * 2 * (S / T * encoder + decoder + attention)
 
 
-def training(scripts, data, steps, threads, work, peak):
-    import sentencepiece
+PEERS = {"bahdanau": "rnnsearch", "transformer": "transformer", "gru": "gru"}
+
+
+def unpack(data, work):
     for part in ("train", "val"):
         for language in ("en", "de"):
             with gzip.open(data / f"{part}.{language}.gz") as file:
                 (work / f"{part}.{language}").write_bytes(file.read())
-    model = work / "model"
-    _, _, our_memory = run(REGARD, "train", "--output", model, "--model", "bahdanau", "--source", work / "train.en", "--target",
+
+
+def training(scripts, name, steps, threads, work, peak):
+    """Prints the tables of one model; its speed."""
+    import sentencepiece
+    model = work / name
+    options = ["--bidirectional"] if name == "gru" else []  # as the peer's
+    _, _, our_memory = run(REGARD, "train", "--output", model, "--model", name, *options, "--source", work / "train.en", "--target",
                            work / "train.de", "--dev-source", work / "val.en", "--dev-target", work / "val.de", "--batch-tokens",
                            3000, "--steps", steps, "--threads", threads, "--seed", 1, "--quiet")
-    theirs, _, their_memory = run(sys.executable, scripts / "train_torch.py", "rnnsearch", model / "source.spm",
+    theirs, _, their_memory = run(sys.executable, scripts / "train_torch.py", PEERS[name], model / "source.spm",
                                   *(work / f"{part}.{language}" for part in ("train", "val") for language in ("en", "de")),
                                   "--steps", steps, "--minutes", 600, "--threads", threads)
     ours, torch = objects((model / "train.jsonl").read_text()), objects(theirs)
@@ -116,30 +126,41 @@ def training(scripts, data, steps, threads, work, peak):
     rows = [["target tokens a second", f"{our_speed:.0f}", f"{their_speed}", f"{our_speed / their_speed:.2f}"],
             ["peak memory, MiB", our_memory, their_memory, f"{our_memory / their_memory:.2f}"],
             ["development loss, nats a token", f"{our_dev:.3f}", f"{their_dev:.3f}", f"{our_dev / their_dev:.3f}"]]
-    if peak:
+    if peak and name == "bahdanau":
         vocabulary = sentencepiece.SentencePieceProcessor(model_file=str(model / "source.spm"))
         flops = flops_per_target_token(work, vocabulary)
         rows.insert(1, ["share of the product peak", *(f"{speed * flops / (threads * peak * 1e9):.2f}"
                                                        for speed in (our_speed, their_speed)), ""])
-    table([f"training, {steps} steps, {threads} threads", "Regard", "PyTorch", "ratio"], rows)
+    table([f"training of {name}, {steps} steps, {threads} threads", "Regard", "PyTorch", "ratio"], rows)
     curve = {o["steps"]: o["loss"] for o in torch if "loss" in o}
     table(["training loss, mean of the last 50 steps", "Regard", "PyTorch"],
           [[f"step {o['step']}", f"{o['loss']:.3f}", f"{curve[o['step']]:.3f}"] for o in ours if o["step"] in curve and "loss" in o])
     return our_speed
 
 
-def decoding(work, threads, training_speed):
+def sequences(seconds=1.0):
+    rows = []
+    for threads in (1, 2):
+        ours = {o["case"]: o for o in objects(run(BENCH / "sequence_bench", threads, seconds)[0])}
+        theirs = {o["case"]: o for o in objects(run(sys.executable, ROOT / "scripts/sequence_torch.py", threads, seconds)[0])}
+        rows += [[case, threads, *(cell for key in ("forward_ms", "forward_backward_ms")
+                                   for cell in (f"{o[key]:.2f}", f"{theirs[case][key]:.2f}", f"{theirs[case][key] / o[key]:.2f}"))]
+                 for case, o in ours.items()]
+    table(["1,024 steps", "threads", "forward ms", "PyTorch", "ratio", "with backward ms", "PyTorch", "ratio"], rows)
+
+
+def decoding(work, name, threads, training_speed):
     source = (work / "val.en").read_bytes().splitlines(keepends=True)[:1000]
     rows = []
     for beam in (1, 4):
         speeds = []
         for _ in range(3):
-            _, log, _ = run(REGARD, "translate", work / "model", "--beam-size", beam, "--threads", threads,
+            _, log, _ = run(REGARD, "translate", work / name, "--beam-size", beam, "--threads", threads,
                             input=b"".join(source).decode())
             speeds.append(float(re.findall(r"([\d.]+) tokens/s", log)[-1]))
         rows.append([f"beam {beam}" if beam > 1 else "greedy", f"{max(speeds):.0f}",
                      f"{max(speeds) / training_speed:.2f}" if training_speed else ""])
-    table(["decoding 1,000 lines", "target tokens a second", "to training"], rows)
+    table([f"decoding 1,000 lines, {name}", "target tokens a second", "to training"], rows)
 
 
 def main():
@@ -148,19 +169,23 @@ def main():
     parser.add_argument("--data", type=pathlib.Path, required=True)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--only", default="products,additive,training,decoding")
+    parser.add_argument("--only", default="products,additive,sequences,training,decoding")
+    parser.add_argument("--models", default=",".join(PEERS))
     arguments = parser.parse_args()
-    parts, peak, speed = arguments.only.split(","), None, None
+    parts, peak = arguments.only.split(","), None
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         if "products" in parts:
             peak = products()
         if "additive" in parts:
             additive(arguments.scripts)
-        if "training" in parts:
-            speed = training(arguments.scripts, arguments.data, arguments.steps, arguments.threads, work, peak)
-        if "decoding" in parts and speed:
-            decoding(work, arguments.threads, speed)
+        if "sequences" in parts:
+            sequences()
+        unpack(arguments.data, work)
+        for name in arguments.models.split(",") if "training" in parts else []:
+            speed = training(arguments.scripts, name, arguments.steps, arguments.threads, work, peak)
+            if "decoding" in parts:
+                decoding(work, name, arguments.threads, speed)
 
 
 if __name__ == "__main__":
