@@ -24,6 +24,14 @@ struct BenchArguments {
   bool quick = false;
 };
 
+std::string heading(int threads) {
+  return fmt::format(
+      "{} thread{}, {}. Exact and additive: share of the products' peak (512 cubed on one thread, times the\n"
+      "threads); decode: of a plain read.\n\n{:<46} {:>10} {:>16} {:>7}\n",
+      threads, threads == 1 ? "" : "s", simd::target_name(), "batch, heads, length, width", "ms", "a second",
+      "share");
+}
+
 /// The lines of `regard bench attention`: printed as they come, or all in one object.
 void attention(const BenchArguments& arguments, const Common& common) {
   const bench::AttentionBenchmark benchmark{
@@ -48,14 +56,7 @@ void attention(const BenchArguments& arguments, const Common& common) {
                              line.yardstick);
     flush_results();
   };
-  if (!common.json) {
-    std::cout << fmt::format(
-        "{} thread{}, {}. Exact and additive: share of the products' peak (512 cubed on one thread, times "
-        "the "
-        "threads); decode: of a plain read.\n\n{:<46} {:>10} {:>16} {:>7}\n",
-        benchmark.threads, benchmark.threads == 1 ? "" : "s", simd::target_name(),
-        "batch, heads, length, width", "ms", "a second", "share");
-  }
+  if (!common.json) std::cout << heading(benchmark.threads);
   bench::bench_attention(benchmark, print);
   if (common.json)
     std::cout << json_text(boost::json::object{{"benchmark", "attention"},
