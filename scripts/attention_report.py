@@ -8,6 +8,7 @@ installed, attention.svg and attention.png. docs/attention-lengths.svg is such a
 """
 
 import json
+import math
 import pathlib
 import shutil
 import subprocess
@@ -74,9 +75,15 @@ def series_name(series):
     return f"{system}, {KINDS[kind]}"
 
 
-def lengths(objects, what, digits):
+def significant(x):
+    """Three digits, or all before the point."""
+    digits = 2 - math.floor(math.log10(x)) if x > 0 else 0
+    return f"{x:,.{max(0, digits)}f}"
+
+
+def lengths(objects, what):
     present = [series for series in SERIES if any((o["system"], o["kind"]) == series for o in objects)]
-    rows = [[f"{n:,}", *(f"{found[series][what]:,.{digits}f}" if series in found else "" for series in present)]
+    rows = [[f"{n:,}", *(significant(found[series][what]) if series in found else "" for series in present)]
             for n, found in by_length(objects).items()]
     return table(["length", *map(series_name, present)], rows)
 
@@ -98,9 +105,9 @@ def markdown(result):
     if result["additive"]:
         text += "**The additive step** against eager PyTorch, ragged sources:\n\n" + additive(result["additive"]) + "\n"
     if result["lengths"]:
-        text += "**Against the length**, one head of 64, one thread, milliseconds:\n\n" + lengths(result["lengths"], "ms", 1)
+        text += "**Against the length**, one head of 64, one thread, milliseconds:\n\n" + lengths(result["lengths"], "ms")
         text += "\nMiB beside operands and output (all scores: length x length x 4 bytes):\n\n"
-        text += lengths(result["lengths"], "memory_mib", 1)
+        text += lengths(result["lengths"], "memory_mib")
     return text
 
 

@@ -186,6 +186,7 @@ TEST(ForwardBound, Decoding) {
   for (const std::string mask : {"none", "causal", "window", "lengths", "ALiBi", "sink", "softcap"})
     for (const auto& [D, E] : std::vector<std::pair<int64_t, int64_t>>{{1, 16}, {7, 64}, {64, 33}, {80, 3}})
       for (const int64_t S : {1, 2, 15, 16, 17, 31, 33, 129, 1040}) {
+        if (S > 1000 && D != 64) continue;  // two parts of the cache
         SCOPED_TRACE(mask + ", S " + std::to_string(S) + ", D " + std::to_string(D) + ", E " +
                      std::to_string(E));
         const double magnitude = S == 129 ? 20 : 1;  // scores of up to 80
