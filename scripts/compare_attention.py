@@ -7,26 +7,29 @@ usage: compare_attention.py --scripts DIR [--output DIR] [--seconds S] [--length
              faster of our product and oneDNN's, times the threads), the peers' time over ours
   decode     one query on a cache: share of a plain read's bandwidth, the peers' time over ours
   additive   Bahdanau's step, forward and with backward, against eager PyTorch
-  lengths    time and memory against the length, one head of width 64; a plot
+  lengths    time and memory against the length, one head of width 64: exact, causal, a window, block-sparse, linear; a plot
 
-A ratio above 1 means that the peer takes longer. All that was measured goes to OUTPUT/attention.json, the plot to
-OUTPUT/attention.png. DIR of --scripts holds attention_torch.py, attention_ort.py and additive_torch.py.
+A ratio above 1 means that the peer takes longer. All that was measured goes to OUTPUT/attention.json; attention_report.py
+makes of it OUTPUT/attention.png, attention.svg and attention.tsv (the plot) and attention.md, the tables of
+docs/BENCHMARKS.md, which are printed at the end. DIR of --scripts holds attention_torch.py, attention_ort.py and
+additive_torch.py.
 """
 
 import argparse
+import datetime
 import json
 import pathlib
-import shutil
 import subprocess
 import sys
 
+import attention_report
 from compare import BENCH, ROOT, additive, objects, run, table
 
 THREADS = (1, 2)
 
 
 def peers_of_attention(scripts, threads, quick):
-    """Milliseconds by (system, operation, b, h, lq, lk, d, causal, dtype)."""
+    """Milliseconds by (system, operation, dtype, b, h, lq, lk, d, causal), and what was printed."""
     found, raw = {}, []
     torch, _, _ = run(sys.executable, scripts / "attention_torch.py", threads, *(["--quick"] if quick else []))
     raw += objects(torch)
@@ -47,103 +50,81 @@ def shape(o):
     return o["b"], o["h"], o["lq"], o["lk"], o["d"], bool(o["causal"])
 
 
-def against(found, operation, dtype, at, ours):
+def against(found, operation, dtype, at):
+    """Each peer's milliseconds."""
+    theirs = {system: found.get((system, operation, dtype, *at)) for system in attention_report.PEERS}
+    return {system: ms for system, ms in theirs.items() if ms}
+
+
+def cells(o):
     """Two cells a peer: its milliseconds and their ratio to ours."""
-    cells = []
-    for system in ("PyTorch", "ONNX Runtime"):
-        theirs = found.get((system, operation, dtype, *at))
-        cells += [f"{theirs:.3f}", f"{theirs / ours:.2f}"] if theirs else ["", ""]
-    return cells
+    result = []
+    for system in attention_report.PEERS:
+        theirs = o["peers_ms"].get(system)
+        result += [f"{theirs:.3f}", f"{theirs / o['compared_ms']:.2f}"] if theirs else ["", ""]
+    return result
 
 
 def exact(found, threads, seconds):
+    """What was measured, with `peers_ms` and what of ours they compare with, `compared_ms`."""
     out, _, _ = run(BENCH / "attention_bench", "--json", "--seconds", seconds, "--threads", threads)
-    ours, rows, forward = objects(out), [], {}
+    ours, forward = objects(out), {}
     for o in ours:
-        plain = o["window"] < 0 and not o["with"]
-        name = f"{o['op']} {o['b']},{o['h']},{o['lq']},{o['d']}" + " causal" * o["causal"] + \
-            (f" window {o['window']}" if o["window"] >= 0 else "") + (" bf16" if o["dtype"] == "bf16" else "") + \
-            (f" {o['with']}" if o["with"] else "")
-        peers = [""] * 4
-        if plain and o["op"] == "forward":
+        o["compared_ms"], o["peers_ms"] = o["ms"], {}
+        if o["window"] >= 0 or o["with"]:
+            continue
+        if o["op"] == "forward":
             forward[o["dtype"], *shape(o)] = o["ms"]
-            peers = against(found, "forward", o["dtype"], shape(o), o["ms"])
-        elif plain and (o["dtype"], *shape(o)) in forward:  # the peers measure backward together with forward
-            both = o["ms"] + forward[o["dtype"], *shape(o)]
-            peers = against(found, "forward+backward", o["dtype"], shape(o), both)
-        rows.append([name, threads, f"{o['ms']:.3f}", f"{o['gflops']:.1f}", f"{o['share']:.3f}", *peers])
+            o["peers_ms"] = against(found, "forward", o["dtype"], shape(o))
+        elif (o["dtype"], *shape(o)) in forward:  # the peers measure backward together with forward
+            o["compared_ms"] += forward[o["dtype"], *shape(o)]
+            o["peers_ms"] = against(found, "forward+backward", o["dtype"], shape(o))
     table(["attention (batch, heads, length, width)", "threads", "ms", "GFLOP/s", "of peak", "PyTorch ms", "ratio",
-           "ONNX Runtime ms", "ratio"], rows)
+           "ONNX Runtime ms", "ratio"],
+          [[o["case"], threads, f"{o['ms']:.3f}", f"{o['gflops']:.1f}", f"{o['share']:.3f}", *cells(o)] for o in ours])
     print("Backward's ratios are those of forward and backward together.\n")
     return ours
 
 
 def decode(found, seconds):
     """found: by threads."""
-    out, _, _ = run(BENCH / "decode_bench", seconds)
-    ours, rows = objects(out), []
+    ours = objects(run(BENCH / "decode_bench", seconds)[0])
     for o in ours:
         at = (o["b"], o["heads"], 1, o["keys"], o["width"], False)
         comparable = o["page"] == 0 and o["heads"] == o["kv_heads"]
-        peers = against(found[o["threads"]], "forward", o["stored"], at, o["ms"]) if comparable else [""] * 4
-        rows.append([f"{o['b']} x {o['heads']}/{o['kv_heads']} heads, {o['keys']} keys of {o['width']}, {o['stored']}" +
-                     (f", pages of {o['page']}" if o["page"] else ""), o["threads"], f"{o['ms']:.3f}", f"{o['gb_per_s']:.1f}",
-                     f"{o['of_read']:.3f}", *peers])
-    table(["decode, one query", "threads", "ms", "GB/s", "of a plain read", "PyTorch ms", "ratio", "ONNX Runtime ms",
-           "ratio"], rows)
+        o["compared_ms"] = o["ms"]
+        o["peers_ms"] = against(found[o["threads"]], "forward", o["stored"], at) if comparable else {}
+    table(["decode, one query", "threads", "ms", "GB/s", "of a plain read", "PyTorch ms", "ratio", "ONNX Runtime ms", "ratio"],
+          [[attention_report.decode_name(o), o["threads"], f"{o['ms']:.3f}", f"{o['gb_per_s']:.1f}", f"{o['of_read']:.3f}",
+            *cells(o)] for o in ours])
     return ours
 
 
-def lengths(values):
-    """One process a length, so that each starts with nothing."""
-    measured, rows = [], []
+def available_mib():
+    with open("/proc/meminfo", encoding="utf-8") as info:
+        return next(int(line.split()[1]) // 1024 for line in info if line.startswith("MemAvailable:"))
+
+
+def lengths(values, seconds):
+    """One process a length and kind, so that each starts with nothing."""
+    measured, left_out = [], set()
+    peers = ROOT / "scripts/attention_length_peers.py"
     for n in values:
-        pairs = {}
-        for kind in ("full", "causal"):
-            for command in ([BENCH / "attention_length_bench"], [sys.executable, ROOT / "scripts/attention_length_torch.py"]):
-                out, _, _ = run(*command, n, 1, kind)
-                measured += objects(out)
-                pairs[kind, measured[-1]["system"].split()[0]] = measured[-1]
-        for kind in ("full", "causal"):
-            ours, torch = pairs[kind, "regard"], pairs[kind, "torch"]
-            rows.append([f"{n:,} {kind}", *(f"{x:.1f}" for x in (ours["ms"], torch["ms"])), f"{torch['ms'] / ours['ms']:.2f}",
-                         *(f"{x['memory_mib']:.1f}" for x in (ours, torch)), f"{n * n * 4 / 2**20:,.0f}"])
-    table(["length, one head of 64, one thread", "ms", "PyTorch ms", "ratio", "MiB beside operands", "PyTorch MiB",
-           "scores would take MiB"], rows)
+        for kind in attention_report.KINDS:
+            measured += objects(run(BENCH / "attention_length_bench", kind, n, seconds)[0])
+        for kind in ("exact", "causal"):
+            measured += objects(run(sys.executable, peers, "torch", kind, n, seconds)[0])
+            scores_mib = n * n * 4 / 2**20  # which one of its operators holds in memory, twice in part
+            if 3 * scores_mib > available_mib():
+                left_out.add(f"ONNX Runtime at {n:,}: its scores do not fit into memory")
+                continue
+            done = subprocess.run([sys.executable, peers, "onnxruntime", kind, str(n), str(seconds)], capture_output=True, text=True)
+            measured += objects(done.stdout)
+            if done.returncode != 0:
+                left_out.add(f"ONNX Runtime at {n:,}: {''.join(done.stderr.strip().splitlines()[-1:]) or 'killed'}")
+    for line in sorted(left_out):
+        print(f"Left out: {line}", file=sys.stderr)
     return measured
-
-
-def plot(measured, folder):
-    """attention.tsv always, attention.png where gnuplot is installed."""
-    data = folder / "attention.tsv"
-    by_length = {}
-    for o in measured:
-        by_length.setdefault(o["n"], {})[o["system"].split()[0], o["causal"]] = o
-    order = [(system, causal) for system in ("regard", "torch") for causal in (False, True)]
-    lines = ["n\t" + "\t".join(f"{system}{'_causal' * causal}_{what}" for system, causal in order for what in ("ms", "mib"))]
-    for n, found in sorted(by_length.items()):
-        lines.append("\t".join([str(n), *(f"{found[key][what]:g}" for key in order for what in ("ms", "memory_mib"))]))
-    data.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    if not shutil.which("gnuplot"):
-        print(f"No picture: gnuplot-nox is missing; the numbers are in {data}")
-        return
-    picture = folder / "attention.png"
-    script = f"""
-set terminal pngcairo size 1200,480 font "DejaVu Sans,11"
-set output "{picture}"
-set multiplot layout 1,2
-set logscale xy
-set grid
-set key top left
-set xlabel "length"
-set ylabel "milliseconds"
-plot for [i=1:4] "{data}" using 1:(column(2*i)) with linespoints pt 7 title word("Regard 'Regard, causal' PyTorch 'PyTorch, causal'", i)
-set ylabel "MiB beside operands and output"
-plot for [i=1:4] "{data}" using 1:(column(2*i+1)+0.01) with linespoints pt 7 \
-  title word("Regard 'Regard, causal' PyTorch 'PyTorch, causal'", i), "{data}" using 1:($1*$1*4/2**20) with lines dt 2 title "all scores"
-"""
-    subprocess.run(["gnuplot"], input=script, text=True, check=True)
-    print(f"{picture}, {data}")
 
 
 def processor():
@@ -161,7 +142,8 @@ def main():
     arguments = parser.parse_args()
     parts, seconds = arguments.only.split(","), arguments.seconds
     arguments.output.mkdir(parents=True, exist_ok=True)
-    result = {"processor": processor(), "exact": [], "peers": [], "decode": [], "additive": [], "lengths": []}
+    result = {"processor": processor(), "date": datetime.date.today().isoformat(), "seconds": seconds, "exact": [], "peers": [],
+              "decode": [], "additive": [], "lengths": []}
     found = {}
     if {"exact", "decode"} & set(parts):
         for threads in THREADS:
@@ -174,10 +156,10 @@ def main():
     if "additive" in parts:
         result["additive"] = additive(arguments.scripts, seconds)
     if "lengths" in parts:
-        result["lengths"] = lengths([int(n) for n in arguments.lengths.split(",")])
-        plot(result["lengths"], arguments.output)
-    (arguments.output / "attention.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
-    print(arguments.output / "attention.json")
+        result["lengths"] = lengths([int(n) for n in arguments.lengths.split(",")], seconds)
+    data = arguments.output / "attention.json"
+    data.write_text(json.dumps(result, indent=1), encoding="utf-8")
+    attention_report.report(data)
 
 
 if __name__ == "__main__":

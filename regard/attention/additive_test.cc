@@ -135,6 +135,7 @@ class NumpyNormals {
   std::optional<double> kept_;
 };
 
+// Case 22.
 TEST(Additive, AnEssaysExample) {
   // np.random.seed(42); ten states of 256 numbers, a decoder's state, W_s, W_h and v, drawn in this order.
   NumpyNormals numpy(42);

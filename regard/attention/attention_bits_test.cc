@@ -1,4 +1,5 @@
 // The same bits whatever surrounds a row: threads, batch, padding, strides, chunks. And parts that merge.
+// Cases are those of python/tests/test_cases.py.
 
 #include <gtest/gtest.h>
 
@@ -90,6 +91,7 @@ AttentionNumbers<T> chunk(AttentionNumbers<T>& whole, int64_t first, int64_t cou
   return x;
 }
 
+// Case 19.
 TEST(Attention, AChunkOfQueriesHasTheBitsOfTheWhole) {
   on_every_target([] {
     for (AttentionCase c : attention_options()) {
@@ -192,6 +194,7 @@ struct Scattered {
   View4<float> view;
 };
 
+// Case 13.
 TEST(Attention, AnyStridesGiveTheSameBits) {
   on_every_target([] {
     const AttentionCase c{.B = 2, .H = 4, .Hkv = 2, .T = 49, .S = 52, .D = 32, .E = 16, .causal = true};
@@ -253,6 +256,7 @@ TEST(Attention, PartsMergeToTheWhole) {
   });
 }
 
+// Case 21.
 TEST(Attention, EmptyStatesMergeToAnEmptyOne) {
   const AttentionCase c{.H = 1, .T = 1, .S = 1, .D = 1, .E = 2};
   AttentionNumbers<float> a(c), b(c), merged(c);

@@ -1,5 +1,5 @@
 // What may not be attended to: empty rows, masks of every kind, NaN and infinities. On every path: f32 on
-// every instruction set, and f64.
+// every instruction set, and f64. Cases are those of python/tests/test_cases.py.
 
 #include <gtest/gtest.h>
 
@@ -30,6 +30,7 @@ bool all_are_finite(const std::vector<T>& x) {
   return std::all_of(x.begin(), x.end(), [](T v) { return std::isfinite(v); });
 }
 
+// Case 1.
 TEST(AttentionMasking, FullyMaskedRowIsZero) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -41,7 +42,17 @@ TEST(AttentionMasking, FullyMaskedRowIsZero) {
     }
     x.forward();
     x.backward();
+    Attended<T> dense({.H = 2,
+                       .Hkv = 2,
+                       .T = 6,
+                       .S = 10,
+                       .D = 8,
+                       .E = 8,
+                       .causal = true,
+                       .alignment = Alignment::top_left});
+    dense.forward();
     for (size_t h = 0; h < 2; ++h) {
+      for (size_t e = 0; e < 5 * 8; ++e) EXPECT_EQ(x.out[h * 48 + e], dense.out[h * 48 + e]);
       EXPECT_EQ(x.lse[h * 6 + 5], -kInf<T>);
       for (size_t e = 0; e < 8; ++e) {
         EXPECT_EQ(x.out[(h * 6 + 5) * 8 + e], 0);
@@ -54,36 +65,46 @@ TEST(AttentionMasking, FullyMaskedRowIsZero) {
   });
 }
 
+// Case 2.
 TEST(AttentionMasking, BackwardIsThatWithoutTheEmptyRow) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
-    // Keys 0 and 1 are valid, a band mask {0} {0,1} {1,2} {2,3}: row 3 is empty.
+    // Item 1 has two valid keys, a band mask {0} {0,1} {1,2} {2,3}: its row 3 is empty.
     const auto gradients = [](int64_t rows) {
-      Attended<T> x({.H = 1,
+      Attended<T> x({.B = 2,
+                     .H = 1,
                      .T = rows,
                      .S = 4,
                      .D = 5,
                      .E = 3,
-                     .query_lengths = {rows},
-                     .key_lengths = {2},
+                     .query_lengths = {rows, rows},
+                     .key_lengths = {4, 2},
                      .mask = true});
-      for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = 0; j < 4; ++j) x.mask[static_cast<size_t>(i * 4 + j)] = j == i || j == i - 1;
+      for (int64_t i = 0; i < 2 * rows; ++i) {
+        for (int64_t j = 0; j < 4; ++j)
+          x.mask[static_cast<size_t>(i * 4 + j)] = j == i % rows || j == i % rows - 1;
       }
-      std::fill(x.k.begin() + 10, x.k.end(), kNan<T>);
-      std::fill(x.v.begin() + 6, x.v.end(), kInf<T>);
+      const Attended<T> four_rows({.B = 2, .H = 1, .T = 4, .S = 4, .D = 5, .E = 3});
+      for (int64_t b = 0; b < 2; ++b) {  // the rows of both are the same
+        std::copy_n(four_rows.q.begin() + b * 20, rows * 5, x.q.begin() + b * rows * 5);
+        std::copy_n(four_rows.d_out.begin() + b * 12, rows * 3, x.d_out.begin() + b * rows * 3);
+        std::copy_n(four_rows.d_lse.begin() + b * 4, rows, x.d_lse.begin() + b * rows);
+      }
+      std::fill(x.k.begin() + 20 + 10, x.k.end(), kNan<T>);
+      std::fill(x.v.begin() + 12 + 6, x.v.end(), kInf<T>);
       x.forward();
       x.backward();
       return x;
     };
     Attended<T> four = gradients(4), three = gradients(3);
     EXPECT_TRUE(all_are_finite(four.d_q) && all_are_finite(four.d_k) && all_are_finite(four.d_v));
-    for (size_t d = 0; d < 5; ++d) EXPECT_EQ(four.d_q[15 + d], 0);
-    EXPECT_EQ(four.d_k, three.d_k);
-    EXPECT_EQ(four.d_v, three.d_v);
+    for (size_t d = 0; d < 5; ++d) EXPECT_EQ(four.d_q[20 + 15 + d], 0);
+    EXPECT_TRUE(std::equal(four.d_k.begin() + 20, four.d_k.end(), three.d_k.begin() + 20));
+    EXPECT_TRUE(std::equal(four.d_v.begin() + 12, four.d_v.end(), three.d_v.begin() + 12));
   });
 }
 
+// Case 3.
 TEST(AttentionMasking, BlocksOfMinusInfinityBeforeTheFirstScore) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -103,6 +124,7 @@ TEST(AttentionMasking, BlocksOfMinusInfinityBeforeTheFirstScore) {
   });
 }
 
+// Case 4.
 TEST(AttentionMasking, NanIsNotAnEmptyRow) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -129,6 +151,7 @@ TEST(AttentionMasking, AnInfiniteScoreIsNan) {
   });
 }
 
+// Case 5.
 TEST(AttentionMasking, ALargeFiniteMaskDoesNotDisable) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -142,6 +165,7 @@ TEST(AttentionMasking, ALargeFiniteMaskDoesNotDisable) {
   });
 }
 
+// Case 6.
 TEST(AttentionMasking, VeryNegativeScores) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -154,6 +178,7 @@ TEST(AttentionMasking, VeryNegativeScores) {
   });
 }
 
+// Case 6.
 TEST(AttentionMasking, AddingAConstantToARowChangesItsLogSumExpAlone) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -169,6 +194,7 @@ TEST(AttentionMasking, AddingAConstantToARowChangesItsLogSumExpAlone) {
   });
 }
 
+// Case 7.
 TEST(AttentionMasking, CausalWithANegativeOffset) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -182,6 +208,7 @@ TEST(AttentionMasking, CausalWithANegativeOffset) {
   });
 }
 
+// Case 8.
 TEST(AttentionMasking, BooleanMaskSelects) {
   on_every_path([](auto zero) {
     using T = decltype(zero);

@@ -1,5 +1,5 @@
 // What users rely on: positions, groups, sinks, softcap, dropout, sizes of zero. On every path: f32 on every
-// instruction set, and f64.
+// instruction set, and f64. Cases are those of python/tests/test_cases.py.
 
 #include <gtest/gtest.h>
 
@@ -32,6 +32,7 @@ bool all_are_finite(const std::vector<T>& x) {
   return std::all_of(x.begin(), x.end(), [](T v) { return std::isfinite(v); });
 }
 
+// Case 9.
 TEST(AttentionSemantics, SoftcapBeforeMaskAndWithoutOverflow) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -68,6 +69,7 @@ std::vector<std::string> pattern(AttentionCase c) {
 }
 using Pattern = std::vector<std::string>;
 
+// Case 10.
 TEST(AttentionSemantics, CausalAlignment) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -86,6 +88,7 @@ TEST(AttentionSemantics, CausalAlignment) {
   });
 }
 
+// Case 11.
 TEST(AttentionSemantics, WindowIsInclusive) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -112,6 +115,7 @@ TEST(AttentionSemantics, WindowIsInclusive) {
   });
 }
 
+// Case 12.
 TEST(AttentionSemantics, GroupedHeads) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -133,6 +137,7 @@ TEST(AttentionSemantics, GroupedHeads) {
   });
 }
 
+// Case 16.
 TEST(AttentionSemantics, LogSumExpIsNatural) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -170,6 +175,7 @@ TEST(AttentionSemantics, SinkTakesWeight) {
   });
 }
 
+// Case 14.
 TEST(AttentionSemantics, ZeroLengths) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -203,6 +209,34 @@ TEST(AttentionSemantics, ZeroLengths) {
   });
 }
 
+// Case 15.
+TEST(AttentionSemantics, DropoutByHand) {
+  on_every_path([](auto zero) {
+    using T = decltype(zero);
+    // Two keys of weight 1/2, p = 1/2: what is kept counts once. v0 = 3, v1 = 10.
+    Attended<T> x({.H = 1, .T = 1, .S = 2, .D = 1, .E = 1, .dropout = 0.5});
+    x.q = {0}, x.v = {3, 10}, x.d_out = {1}, x.d_lse = {0};
+    std::vector<int> seen(4);
+    for (uint64_t seed = 0; seed < 64; ++seed) {
+      x.changed.dropout.seed = seed;
+      x.forward();
+      x.backward();
+      const bool kept[] = {x.d_v[0] != 0, x.d_v[1] != 0};  // backward draws the forward's numbers again
+      EXPECT_NEAR(x.out[0], (kept[0] ? 3 : 0) + (kept[1] ? 10 : 0), 1e-6);
+      for (const size_t j : {0, 1}) EXPECT_NEAR(x.d_v[j], kept[j] ? 1 : 0, 1e-6);
+      ++seen[(kept[0] ? 1 : 0) + (kept[1] ? 2 : 0)];
+    }
+    for (const int times : seen) EXPECT_GT(times, 4);
+    x.changed.dropout.probability = 0.1;
+    x.v = {1, 0};
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      x.changed.dropout.seed = seed;
+      x.forward();
+      EXPECT_TRUE(x.out[0] == 0 || std::abs(x.out[0] - 0.5 * 1.1111111) < 1e-6) << x.out[0];
+    }
+  });
+}
+// Case 15.
 TEST(AttentionSemantics, DropoutKeepsTheMean) {
   on_every_path([](auto zero) {
     using T = decltype(zero);
@@ -231,6 +265,7 @@ TEST(AttentionSemantics, DropoutKeepsTheMean) {
   });
 }
 
+// Case 18.
 TEST(AttentionSemantics, BlockPlusOneWithMaskAndBias) {
   on_every_path([](auto zero) {
     using T = decltype(zero);

@@ -1,4 +1,4 @@
-// Shapes that do not fit, sizes past 2^31, and what of the keys is never read.
+// Shapes that do not fit, more than 2^31 pairs, and what of the keys is never read.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -14,6 +14,7 @@
 #include "tests/support/attention_case.h"
 #include "tests/support/every_target.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/sparse_memory.h"
 
 namespace regard::attention {
 namespace {
@@ -22,6 +23,7 @@ using tests::AttentionCase;
 using tests::AttentionNumbers;
 using tests::expect_shape_error;
 using tests::on_every_target;
+using tests::SparseMemory;
 
 using Options = AttentionOptions<float>;
 using Outputs = AttentionOutputs<float>;
@@ -115,44 +117,6 @@ TEST(AttentionShapes, ErrorsOfGradients) {
   gradients([](auto& g) { g.d_log_sum_exp.shape[0] = 1; }, "d_log_sum_exp [1, 4, 5]");
 }
 
-/// Memory that takes no room until it is written.
-struct Sparse {
-  explicit Sparse(size_t floats) : bytes(floats * sizeof(float)) {
-    void* const at =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at != MAP_FAILED) data = static_cast<float*>(at);
-  }
-  Sparse(const Sparse&) = delete;
-  Sparse& operator=(const Sparse&) = delete;
-  ~Sparse() {
-    if (data) ::munmap(data, bytes);
-  }
-  size_t bytes;
-  float* data = nullptr;
-};
-
-TEST(AttentionShapes, StridesPast2To31) {
-  const int64_t far = (int64_t{1} << 31) + 5;
-  Sparse memory(static_cast<size_t>(far) * 4 + 64);
-  if (!memory.data) GTEST_SKIP() << "no 32 GB of address space";
-  AttentionNumbers<float> x({.H = 1, .T = 3, .S = 4, .D = 8, .E = 8});
-  x.forward();
-  const View4<float> k{memory.data, {1, 1, 4, 8}, {0, 0, far, 1}},
-      v{memory.data + 32, {1, 1, 4, 8}, {0, 0, far, 1}};
-  for (int64_t j = 0; j < 4; ++j) {
-    for (int64_t d = 0; d < 8; ++d) {
-      k(0, 0, j, d) = x.k_view()(0, 0, j, d);
-      v(0, 0, j, d) = x.v_view()(0, 0, j, d);
-    }
-  }
-  const std::vector<float> expected = x.out;
-  on_every_target([&] {
-    attention_forward(x.q_view(), k, v, {.out = x.out_view(x.out)});
-    EXPECT_EQ(x.out.size(), expected.size());
-    for (size_t n = 0; n < expected.size(); ++n) EXPECT_NEAR(x.out[n], expected[n], 1e-6);
-  });
-}
-
 TEST(AttentionShapes, AMaskOfOneRowForMoreThan2To31Pairs) {
   // 50,000 x 50,000 pairs, of which a window of 2 keys is computed; mask and bias have stride 0 over the
   // queries.
@@ -173,7 +137,7 @@ TEST(AttentionShapes, AMaskOfOneRowForMoreThan2To31Pairs) {
 TEST(AttentionShapes, KeysThatPositionsDisallowAreNeverRead) {
   // They lie on pages that may not be read.
   const size_t page = 4096, rows = page / sizeof(float) / 4;
-  Sparse memory(3 * page / sizeof(float));
+  SparseMemory memory(3 * page / sizeof(float));
   ASSERT_NE(memory.data, nullptr);
   float* const keys = memory.data + page / sizeof(float);
   const auto numbers = tests::normals<float>(static_cast<int64_t>(page / sizeof(float)), 3);

@@ -1,4 +1,6 @@
-// The tiled kernels beside the definition in f64: every option, every tail, every instruction set.
+// The tiled kernels beside the definition in f64: every option, every tail, every instruction set. The
+// forward keeps the bound that attention.h promises, 2e-6 max(1, largest |score|) largest |V|. Cases are
+// those of python/tests/test_cases.py.
 
 #include "regard/attention/attention.h"
 
@@ -189,6 +191,7 @@ TEST(Attention, LargeScoresKeepTheBound) {
   }
 }
 
+// Case 17.
 TEST(Attention, EveryWidth) {
   for (const int64_t D :
        {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 40, 63, 65, 72, 80, 96, 112, 129, 160, 192, 257}) {

@@ -120,6 +120,7 @@ TEST(Linear, ByHand) {
   }
 }
 
+// Case 20.
 TEST(Linear, EveryFormIsTheFormula) {
   for (const FeatureMap map : kMaps)
     for (const bool normalise : {true, false})
@@ -150,6 +151,7 @@ TEST(Linear, EveryFormIsTheFormula) {
       }
 }
 
+// Case 20.
 TEST(Linear, AStateContinuesWhereItEnded) {
   for (const LinearForm form : kForms) {
     const Shape s{1, 2, 2, 100, 100, 6, 5};
@@ -177,6 +179,7 @@ TEST(Linear, AStateContinuesWhereItEnded) {
   }
 }
 
+// Case 20.
 TEST(Linear, Gradients) {
   for (const FeatureMap map : kMaps)
     for (const bool causal : {true, false})

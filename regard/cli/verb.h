@@ -29,5 +29,6 @@ void add_evaluate(CLI::App& app, Common& common);
 void add_entail(CLI::App& app, Common& common);
 void add_view(CLI::App& app, Common& common);
 void add_report(CLI::App& app, Common& common);
+void add_bench(CLI::App& app, Common& common);
 
 }  // namespace regard::cli

@@ -111,6 +111,7 @@ TYPED_TEST(Gemm, ExactValues) {
   });
 }
 
+/// M = 6, K = 2, N = 1 among them (case 17 of python/tests/test_cases.py).
 TYPED_TEST(Gemm, Shapes) {
   on_every_target([] {
     for (const int64_t m : {0, 1, 2, 5, 6, 7, 13, 25}) {

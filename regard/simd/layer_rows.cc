@@ -89,6 +89,19 @@ void swish_backward_row(const float* x, const float* dy, float* dx, int64_t n) {
   });
 }
 
+void elu_plus_one_row(const float* x, float* y, int64_t n) {
+  for_vectors(d, n, [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
+    const V v = io.load(x + i);
+    io.store(hn::IfThenElse(hn::Gt(v, hn::Zero(d)), hn::Add(v, hn::Set(d, 1.f)), Exp(d, v)), y + i);
+  });
+}
+void elu_plus_one_backward_row(const float* y, const float* dy, float* dx, int64_t n) {
+  for_vectors(d, n, [=](auto io, int64_t i) REGARD_VECTOR_LAMBDA {
+    const V v = io.load(y + i), g = io.load(dy + i);
+    io.store(hn::IfThenElse(hn::Gt(v, hn::Set(d, 1.f)), g, hn::Mul(g, v)), dx + i);
+  });
+}
+
 const hn::RebindToUnsigned<decltype(d)> du;
 using U = hn::Vec<decltype(du)>;
 constexpr int64_t kWords = 4 * static_cast<int64_t>(hn::MaxLanes(hn::ScalableTag<uint32_t>()));
@@ -138,6 +151,8 @@ HWY_EXPORT(layer_norm_row);
 HWY_EXPORT(layer_norm_backward_row);
 HWY_EXPORT(swish_row);
 HWY_EXPORT(swish_backward_row);
+HWY_EXPORT(elu_plus_one_row);
+HWY_EXPORT(elu_plus_one_backward_row);
 HWY_EXPORT(dropout_row);
 HWY_EXPORT(add_dropout_row);
 
@@ -152,6 +167,10 @@ void layer_norm_backward(const float* x, RowMoments<float> moments, const float*
 void swish(const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(swish_row)(x, y, n); }
 void swish_backward(const float* x, const float* dy, float* dx, int64_t n) {
   HWY_DYNAMIC_DISPATCH(swish_backward_row)(x, dy, dx, n);
+}
+void elu_plus_one(const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(elu_plus_one_row)(x, y, n); }
+void elu_plus_one_backward(const float* y, const float* dy, float* dx, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(elu_plus_one_backward_row)(y, dy, dx, n);
 }
 void dropout(const float* x, float* y, int64_t n, const DropoutRow& row) {
   HWY_DYNAMIC_DISPATCH(dropout_row)(x, y, n, row);
@@ -172,6 +191,10 @@ void layer_norm_backward(const double* x, RowMoments<double> moments, const doub
 void swish(const double* x, double* y, int64_t n) { scalar::swish(x, y, n); }
 void swish_backward(const double* x, const double* dy, double* dx, int64_t n) {
   scalar::swish_backward(x, dy, dx, n);
+}
+void elu_plus_one(const double* x, double* y, int64_t n) { scalar::elu_plus_one(x, y, n); }
+void elu_plus_one_backward(const double* y, const double* dy, double* dx, int64_t n) {
+  scalar::elu_plus_one_backward(y, dy, dx, n);
 }
 void dropout(const double* x, double* y, int64_t n, const DropoutRow& row) { scalar::dropout(x, y, n, row); }
 void add_dropout(const double* a, const double* x, double* y, int64_t n, const DropoutRow& row) {

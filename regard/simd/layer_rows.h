@@ -34,6 +34,14 @@ void swish(const double* x, double* y, int64_t n);
 void swish_backward(const float* x, const float* dy, float* dx, int64_t n);
 void swish_backward(const double* x, const double* dy, double* dx, int64_t n);
 
+/// y = x + 1 for x > 0, else exp(x): elu plus one, positive everywhere.  Katharopoulos et al. 2020,
+/// arXiv:2006.16236, equation 7. NaN stays NaN.
+void elu_plus_one(const float* x, float* y, int64_t n);
+void elu_plus_one(const double* x, double* y, int64_t n);
+/// dx = y > 1 ? dy : dy y
+void elu_plus_one_backward(const float* y, const float* dy, float* dx, int64_t n);
+void elu_plus_one_backward(const double* y, const double* dy, double* dx, int64_t n);
+
 /// Which numbers of a row are dropped: number i is kept if word i % 4 of philox({i / 4, 0, 0, 0}, key) is at
 /// least `threshold` = probability 2^32, and then multiplied by `factor` = 1 / (1 - probability).
 struct DropoutRow {

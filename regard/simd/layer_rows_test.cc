@@ -86,6 +86,27 @@ TEST(LayerRows, SwishIsItsFormula) {
   });
 }
 
+TEST(LayerRows, EluPlusOneIsItsFormula) {
+  on_every_target([] {
+    for (const int64_t n : lengths()) {
+      const Floats x = normals(n, 1), dy = normals(n, 2);
+      Floats y(x.size()), dx(x.size());
+      Doubles ey(static_cast<size_t>(n)), edx = ey;
+      elu_plus_one(x.data() + 1, y.data() + 1, n);
+      elu_plus_one_backward(y.data() + 1, dy.data() + 1, dx.data() + 1, n);
+      scalar::elu_plus_one(wide(x.data() + 1, n).data(), ey.data(), n);
+      scalar::elu_plus_one_backward(ey.data(), wide(dy.data() + 1, n).data(), edx.data(), n);
+      expect_near(y.data() + 1, ey, 4e-7);
+      expect_near(dx.data() + 1, edx, 1e-6);
+    }
+    const Floats odd{NAN, 0, -INFINITY, INFINITY, -200, 3};
+    Floats y(odd.size());
+    elu_plus_one(odd.data(), y.data(), static_cast<int64_t>(odd.size()));
+    EXPECT_TRUE(std::isnan(y[0]));
+    EXPECT_EQ(Floats(y.begin() + 1, y.end()), (Floats{1, 0, INFINITY, 0, 4}));
+  });
+}
+
 TEST(LayerRows, DropoutKeepsWhatPhiloxSays) {
   on_every_target([] {
     for (const int64_t n : lengths()) {

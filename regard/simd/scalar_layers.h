@@ -47,6 +47,16 @@ void swish_backward(const T* x, const T* dy, T* dx, int64_t n) {
   }
 }
 
+template <class T>
+void elu_plus_one(const T* x, T* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] > 0 ? x[i] + 1 : std::exp(x[i]);
+}
+
+template <class T>
+void elu_plus_one_backward(const T* y, const T* dy, T* dx, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) dx[i] = y[i] > 1 ? dy[i] : dy[i] * y[i];
+}
+
 /// What number i of a row is multiplied by.
 inline double dropout_factor(const DropoutRow& row, int64_t i) {
   const auto words = philox({static_cast<uint32_t>(i / 4), 0, 0, 0},

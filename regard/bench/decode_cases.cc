@@ -1,0 +1,86 @@
+#include "regard/bench/decode_cases.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "regard/attention/decode.h"
+#include "regard/base/aligned_buffer.h"
+#include "regard/base/bfloat16.h"
+#include "regard/bench/timing.h"
+#include "regard/bench/yardsticks.h"
+
+namespace regard::bench {
+namespace {
+
+constexpr DecodeCase kCases[] = {{1, 8, 8, 4096, 64},   {64, 8, 8, 512, 64},     {1, 8, 8, 4096, 128},
+                                 {1, 32, 8, 4096, 128}, {1, 8, 8, 4096, 64, 16}, {64, 8, 8, 512, 64, 16}};
+
+/// Keys and values side by side in one block, pages in a scattered order.
+template <class T>
+class Cache {
+ public:
+  explicit Cache(const DecodeCase& step)
+      : page_(step.page_size ? step.page_size : step.S),
+        pages_(step.B * step.S / page_),
+        half_(step.B * step.Hkv * step.S * step.D),
+        numbers_(2 * half_) {
+    for (int64_t i = 0; i < 2 * half_; ++i)
+      numbers_.data()[i] = T(static_cast<float>((i * 2654435761) >> 8 & 1023) / 512 - 1);
+    const std::array<int64_t, 4> shape{pages_, step.Hkv, page_, step.D};
+    view_ = {dense<const T>(numbers_.data(), shape), dense<const T>(numbers_.data() + half_, shape), {}};
+    if (step.page_size == 0) return;
+    for (int64_t n = 0; n < pages_; ++n) table_.push_back(static_cast<int32_t>(n * 7919 % pages_));
+    view_.block_table = matrix<const int32_t>(table_.data(), step.B, step.S / page_);
+  }
+
+  const attention::DecodeCache<T>& view() const { return view_; }
+  const uint64_t* words() const { return reinterpret_cast<const uint64_t*>(numbers_.data()); }
+  int64_t bytes() const { return 2 * half_ * static_cast<int64_t>(sizeof(T)); }
+
+ private:
+  int64_t page_, pages_, half_;
+  AlignedBuffer<T> numbers_;
+  std::vector<int32_t> table_;
+  attention::DecodeCache<T> view_;
+};
+
+template <class T>
+DecodeTimes measure_in(const DecodeCase& step, double time, ThreadPool& pool) {
+  const Cache<T> cache(step);
+  const std::array<int64_t, 4> one{step.B, step.H, 1, step.D};
+  std::vector<float> q(static_cast<size_t>(step.B * step.H * step.D), 0.1f), out(q.size());
+  const View4<const float> queries = dense<const float>(q.data(), one);
+  std::vector<float> scratch(static_cast<size_t>(attention::decode_scratch_size(queries, cache.view())));
+  const auto decode = [&] {
+    attention::decode(queries, cache.view(), dense(out.data(), one), {}, scratch, {}, &pool);
+  };
+  constexpr int64_t kPart = 1 << 16;  // words
+  const int64_t words = cache.bytes() / 8;
+  std::vector<uint64_t> sums(static_cast<size_t>((words + kPart - 1) / kPart));
+  const auto read = [&] {
+    pool.parallel_for(static_cast<int64_t>(sums.size()), [&](int64_t n) {
+      sums[static_cast<size_t>(n)] =
+          sum_of_words(cache.words() + n * kPart, std::min(kPart, words - n * kPart));
+    });
+  };
+  const BestOfTwo best = best_of(time, decode, read);
+  return {best.a, best.b, static_cast<double>(cache.bytes())};
+}
+
+}  // namespace
+
+std::string DecodeCase::name() const {
+  std::string text = "decode " + std::to_string(B) + "," + std::to_string(H);
+  if (Hkv != H) text += "/" + std::to_string(Hkv);
+  text += "," + std::to_string(S) + "," + std::to_string(D);
+  return page_size ? text + " pages " + std::to_string(page_size) : text;
+}
+
+std::span<const DecodeCase> decode_cases() { return kCases; }
+
+DecodeTimes measure(const DecodeCase& step, bool bf16, double time, ThreadPool& pool) {
+  return bf16 ? measure_in<BFloat16>(step, time, pool) : measure_in<float>(step, time, pool);
+}
+
+}  // namespace regard::bench

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""regard bench: the list of benchmarks, and the attention kernels measured briefly.
+
+usage: bench_test.py PROGRAM
+"""
+
+import json
+import unittest
+
+from support import Case, run
+
+
+class Bench(Case):
+    def test_without_a_name_it_lists_the_names(self):
+        names = [line.split()[0] for line in run("bench").stdout.decode().splitlines()]
+        self.assertIn("attention", names)
+        listed = json.loads(run("bench", "--json").stdout)["benchmarks"]
+        self.assertEqual([each["name"] for each in listed], names)
+        self.assertTrue(all(each["summary"] for each in listed))
+
+    def test_attention_as_json(self):
+        """Each line's rate is its share of the yardstick of the same run; no claim on how fast that is."""
+        result = json.loads(run("bench", "attention", "--quick", "--seconds", 0.001, "--threads", 2, "--json").stdout)
+        self.assertEqual((result["benchmark"], result["threads"]), ("attention", 2))
+        self.assertGreater(result["gemm_gflops"], 0)
+        lines = {line["case"]: line for line in result["lines"]}
+        self.assertEqual(len(lines), len(result["lines"]))
+        for wanted in ("forward 1,8,1024,64", "forward 1,8,1024,64 causal", "backward 1,8,1024,64", "forward 1,8,1024,64 bf16",
+                       "decode 1,8,4096,64", "decode 64,8,512,64", "additive B 64 S 30 A 256 E 512",
+                       "additive B 64 S 30 A 256 E 512 with backward"):
+            self.assertIn(wanted, lines)
+        for name, line in lines.items():
+            rate, yardstick = ("gb_per_s", "read_gb_per_s") if name.startswith("decode") else ("gflops", "gemm_gflops")
+            self.assertGreater(line["ms"], 0)
+            self.assertAlmostEqual(line["share"] * line[yardstick] / line[rate], 1, places=6)
+        operations = 4 * 8 * 1024 * 1024 * 64  # a wrong count would be a wrong rate
+        line = lines["forward 1,8,1024,64"]
+        self.assertAlmostEqual(line["gflops"] * line["ms"] * 1e6 / operations, 1, places=6)
+
+    def test_attention_as_a_table(self):
+        text = run("bench", "attention", "--quick", "--seconds", 0, "--threads", 1).stdout.decode()
+        rows = [line for line in text.splitlines() if line.startswith(("forward", "backward", "decode", "additive"))]
+        self.assertGreater(len(rows), 15)
+        self.assertTrue(all(" of " in row for row in rows), text)
+
+    def test_bad_input(self):
+        self.refused(2, "bench", "nothing", says=["nothing", "attention"])
+        self.refused(2, "bench", "attention", "--seconds", -1, says="--seconds")
+        self.refused(2, "bench", "attention", "--seconds", "nan", says="--seconds")
+
+
+if __name__ == "__main__":
+    unittest.main()
