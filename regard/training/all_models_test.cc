@@ -29,15 +29,29 @@ SessionOptions options_of(const tests::ModelVariant& variant, const std::filesys
   options.training.batch_tokens = 300;
   options.training.evaluate_every = 7;
   options.training.warm_up = 10;
+  options.text_lines = true;
   return options;
+}
+
+/// Letters to copy or to reverse, as pairs or, for a language model, as lines of text: abc|cba.
+Lines lines_of(const tests::ModelVariant& variant, int count, bool reverse) {
+  Lines lines = tests::letters(count, reverse);
+  if (!variant.is_language_model()) return lines;
+  const auto join = [](std::vector<std::string>& source, std::vector<std::string>& target) {
+    for (size_t i = 0; i < source.size(); ++i) target[i] = source[i] + "|" + target[i];
+    source.clear();
+  };
+  join(lines.source, lines.target);
+  join(lines.dev_source, lines.dev_target);
+  return lines;
 }
 
 class AllModelsThreads : public testing::TestWithParam<tests::ModelVariant> {};
 
 TEST_P(AllModelsThreads, TwentyStepsEqualTenAndTenOnOtherThreads) {
   const tests::TemporaryFolder folder;
-  const Lines lines = tests::letters(200, false);
   tests::ModelVariant variant = GetParam();
+  const Lines lines = lines_of(variant, 200, false);
   if (variant.reads("dropout")) variant.config.dropout = 0.2;
   ThreadPool one(1), two(2);
   run_session(options_of(variant, folder / "whole", 20), lines, {}, one);
@@ -51,8 +65,8 @@ TEST_P(AllModelsThreads, TwentyStepsEqualTenAndTenOnOtherThreads) {
 /// Each model as it comes.
 std::vector<tests::ModelVariant> one_of_each() {
   std::vector<tests::ModelVariant> list;
-  for (const auto& variant : tests::all_model_variants())
-    if (variant.name == variant.kind->name) list.push_back(variant);
+  for (const auto& variant : tests::all_writer_variants())
+    if (variant.name == tests::name_of(*variant.kind)) list.push_back(variant);
   return list;
 }
 INSTANTIATE_TEST_SUITE_P(, AllModelsThreads, testing::ValuesIn(one_of_each()), tests::variant_name);
@@ -71,7 +85,7 @@ TEST_P(AllModels, NoMemoryIsAskedForAfterTheFirstEpoch) {
     blocks.back() = pool_statistics().blocks_from_system;
   };
   ThreadPool pool(1);
-  run_session(options, tests::letters(300, false), hooks, pool);
+  run_session(options, lines_of(GetParam(), 300, false), hooks, pool);
   ASSERT_GE(blocks.size(), 4U);
   EXPECT_EQ(blocks[1], blocks[3]);
 }
@@ -141,9 +155,10 @@ class SlowTask : public testing::TestWithParam<Task> {};
 
 TEST_P(SlowTask, CopyAndReverseReachAHundredPercent) {
   const tests::TemporaryFolder folder;
-  const Lines lines = tests::letters(3000, GetParam().reverse);
-  const bool attends = tests::make(GetParam().variant, 9)->attends();
-  auto options = options_of(GetParam().variant, folder / "m", attends ? 900 : 3000);
+  const tests::ModelVariant& variant = GetParam().variant;
+  const Lines pairs = tests::letters(3000, GetParam().reverse);
+  const bool attends = tests::make(variant, 9)->attends();
+  auto options = options_of(variant, folder / "m", attends ? 900 : 3000);
   const int64_t width = attends ? 48 : 96;  // a fixed vector has to hold the whole line
   options.config.embedding = options.config.width = width;
   options.config.alignment_width = options.config.readout_width = width;
@@ -152,28 +167,37 @@ TEST_P(SlowTask, CopyAndReverseReachAHundredPercent) {
   options.training.warm_up = 100;
   options.training.batch_tokens = 600;
   options.training.evaluate_every = 300;
+  options.training.label_smoothing = variant.kind->label_smoothing;
   ThreadPool pool(2);
-  run_session(options, lines, {}, pool);
-  const auto trained = models::load_model(folder / "m");
-  std::vector<std::vector<int32_t>> ids;
-  for (size_t i = 0; i < 200; ++i) {
-    ids.push_back(trained.source->encode(lines.source[i]));
-    ids.back().push_back(text::Vocabulary::kEnd);
+  run_session(options, lines_of(variant, 3000, GetParam().reverse), {}, pool);
+  const auto trained = models::load_model(folder / "m", variant.kind->task);
+  std::vector<std::vector<int32_t>> ids(200), beginnings(200);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (variant.is_language_model()) {
+      beginnings[i] = trained.target->encode(pairs.source[i] + "|");
+      continue;
+    }
+    ids[i] = trained.source->encode(pairs.source[i]);
+    ids[i].push_back(text::Vocabulary::kEnd);
   }
-  const std::vector<std::span<const int32_t>> sources(ids.begin(), ids.end());
-  const auto greedy = decoding::search(*trained.model, sources, {.beam = 1}, pool, trained.frozen.get());
+  const std::vector<std::span<const int32_t>> sources(ids.begin(), ids.end()),
+      prompts(beginnings.begin(), beginnings.end());
+  const auto greedy =
+      decoding::search(*trained.model, sources, {.beam = 1}, pool, trained.frozen.get(), prompts);
   int right = 0;
   for (size_t i = 0; i < ids.size(); ++i)
-    right += trained.target->decode(greedy[i].at(0).ids) == lines.target[i];
+    right +=
+        trained.target->decode(std::span(greedy[i].at(0).ids).subspan(prompts[i].size())) == pairs.target[i];
   EXPECT_EQ(right, 200);
 
   // Alone and in any batch, on one thread and two: the same tokens and the same bits of the score.
   ThreadPool one(1);
   for (const int64_t beam : {1, 4}) {
-    const auto all = decoding::search(*trained.model, sources, {.beam = beam}, pool);
+    const auto all = decoding::search(*trained.model, sources, {.beam = beam}, pool, nullptr, prompts);
     for (size_t i = 0; i < 20; ++i) {
       const auto alone =
-          decoding::search(*trained.model, std::span(&sources[i], 1), {.beam = beam, .sentences = 1}, one);
+          decoding::search(*trained.model, std::span(&sources[i], 1), {.beam = beam, .sentences = 1}, one,
+                           nullptr, std::span(&prompts[i], 1));
       ASSERT_EQ(alone[0].size(), all[i].size());
       for (size_t h = 0; h < all[i].size(); ++h) {
         EXPECT_EQ(alone[0][h].ids, all[i][h].ids);
@@ -187,9 +211,9 @@ TEST_P(SlowTask, CopyAndReverseReachAHundredPercent) {
 /// whose window stands at the target's own position.
 std::vector<Task> tasks() {
   std::vector<Task> list;
-  for (const auto& variant : tests::all_model_variants()) {
+  for (const auto& variant : tests::all_writer_variants()) {
     const models::ModelConfig &config = variant.config, &usual = variant.kind->defaults;
-    if (variant.name != variant.kind->name && config.score == usual.score &&
+    if (variant.name != tests::name_of(*variant.kind) && config.score == usual.score &&
         config.attention == usual.attention && config.input_feeding == usual.input_feeding)
       continue;
     for (const bool reverse : {false, true})
