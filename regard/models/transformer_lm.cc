@@ -32,7 +32,7 @@ void TransformerLm::visit(const ParameterVisitor& visitor) {
   visitor("embedding", E_, {c.target_vocabulary, D}, embedding);
   positions_.visit(visitor, "positions", D, c.positions);
   if (c.positions == PositionKind::relative_bias)
-    visitor("relative", bias_, {nn::kRelativeBuckets, H}, nn::Initial::constant(0));
+    visitor("layer.relative", bias_, {nn::kRelativeBuckets, H}, nn::Initial::constant(0));
   layers_.resize(static_cast<size_t>(c.layers));
   for (size_t l = 0; l < layers_.size(); ++l) {
     Layer& layer = layers_[l];
@@ -42,7 +42,7 @@ void TransformerLm::visit(const ParameterVisitor& visitor) {
     layer.feed_forward.visit(visitor, name + ".feed_forward", D, c.feed_forward, c.activation);
     layer.second.visit(visitor, name + ".feed_forward", D, c.norm);
   }
-  if (norm_at_end()) norm_.visit(visitor, "norm", D);
+  if (norm_at_end()) norm_.visit(visitor, "last.norm", D);
   if (c.separate_embeddings) visitor("output.W", W_out_, {c.target_vocabulary, D}, embedding);
   visitor("output.b", b_out_, {c.target_vocabulary}, nn::Initial::constant(0));
 }
