@@ -151,25 +151,42 @@ struct Task {
 };
 void PrintTo(const Task& task, std::ostream* out) { *out << task.variant.name; }
 
+struct Effort {
+  int lines;
+  int64_t steps, width;
+  double learning_rate;
+};
+
+/// Who looks back at the source learns fast; one vector has to hold the whole line. A language model also
+/// learns the letters that nobody can know, by heart if they are few.
+Effort effort_for(const tests::ModelVariant& variant) {
+  const auto* e = std::getenv("EFF");
+  double st = 2000, wi = 64, lr = 3e-3;
+  if (e) sscanf(e, "%lf,%lf,%lf", &st, &wi, &lr);
+  if (variant.is_language_model()) return {30000, (int64_t)st, (int64_t)wi, lr};
+  if (tests::make(variant, 9)->attends()) return {3000, 900, 48, 6e-3};
+  return {3000, 3000, 96, 3e-3};
+}
+
 class SlowTask : public testing::TestWithParam<Task> {};
 
 TEST_P(SlowTask, CopyAndReverseReachAHundredPercent) {
   const tests::TemporaryFolder folder;
   const tests::ModelVariant& variant = GetParam().variant;
-  const Lines pairs = tests::letters(3000, GetParam().reverse);
-  const bool attends = tests::make(variant, 9)->attends();
-  auto options = options_of(variant, folder / "m", attends ? 900 : 3000);
-  const int64_t width = attends ? 48 : 96;  // a fixed vector has to hold the whole line
+  const Effort effort = effort_for(variant);
+  const Lines pairs = tests::letters(effort.lines, GetParam().reverse);
+  auto options = options_of(variant, folder / "m", effort.steps);
+  const int64_t width = effort.width;
   options.config.embedding = options.config.width = width;
   options.config.alignment_width = options.config.readout_width = width;
   options.config.feed_forward = 2 * width;
-  options.training.learning_rate = attends ? 6e-3 : 3e-3;
+  options.training.learning_rate = effort.learning_rate;
   options.training.warm_up = 100;
   options.training.batch_tokens = 600;
   options.training.evaluate_every = 300;
   options.training.label_smoothing = variant.kind->label_smoothing;
   ThreadPool pool(2);
-  run_session(options, lines_of(variant, 3000, GetParam().reverse), {}, pool);
+  run_session(options, lines_of(variant, effort.lines, GetParam().reverse), {}, pool);
   const auto trained = models::load_model(folder / "m", variant.kind->task);
   std::vector<std::vector<int32_t>> ids(200), beginnings(200);
   for (size_t i = 0; i < ids.size(); ++i) {
