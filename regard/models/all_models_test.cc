@@ -171,6 +171,26 @@ TEST_P(AllModels, AttentionIsADistributionOverTheSource) {
   }
 }
 
+/// Rows are distributions over what stands before them; a text's beginning has the rows that it has alone.
+TEST_P(AllModels, OwnAttentionIsADistributionOverThePast) {
+  const auto model = f64();
+  const std::vector<int32_t> text{5, 1, 5, 8, 2};
+  const Tensor whole = model->own_attention(text);
+  if (!whole.defined()) GTEST_SKIP() << "the model looks back at nothing of its own";
+  ASSERT_EQ(whole.shape(), (Shape{6, 6}));
+  const Tensor part = model->own_attention(std::span(text).first(3));
+  const auto w = whole.as_matrix<double>(), p = part.as_matrix<double>();
+  for (int64_t t = 0; t < 6; ++t) {
+    double sum = 0;
+    for (int64_t i = 0; i < 6; ++i) {
+      sum += w(t, i);
+      EXPECT_TRUE(i <= t || w(t, i) == 0) << t << ", " << i;
+      EXPECT_NEAR(w(t, i), t < 4 && i < 4 ? p(t, i) : w(t, i), 1e-15);
+    }
+    EXPECT_NEAR(sum, t == 0 ? w(0, 0) : 1, 1e-12);
+  }
+}
+
 /// Target i's row t of alpha, as the steps show it.
 std::vector<std::vector<double>> rows_of_alpha(const EncoderDecoder& model, size_t i) {
   const std::vector<std::span<const int32_t>> source{kSources[i]};

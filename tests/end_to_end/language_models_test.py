@@ -49,6 +49,18 @@ class LanguageModels(Case):
                 self.assertEqual(len(first.replace("\\n", "n")), 24)
                 self.assertEqual(len(second.replace("\\n", "n")), 20)
 
+    def test_a_text_looks_back_at_itself(self):
+        model = self.train_text("lstmn", "lstmn-lm", *self.recurrent, steps=20)
+        matrix = json.loads(run("view", model, "the car", "--json").stdout)
+        self.assertEqual(matrix["source"], ["<s>", *"the car"])
+        self.assertEqual(matrix["target"], matrix["source"])
+        for t, row in enumerate(matrix["weights"]):
+            self.assertAlmostEqual(sum(row[:t]), float(t > 0), places=5)
+            self.assertEqual(sum(row[t:]), 0)
+        self.refused(2, "view", model, "the car", "--target", "x", says="--target")
+        run("report", model, "--output", self.root / "r.html")
+        self.assertIn("A language model", (self.root / "r.html").read_text())
+
     def test_bits_are_of_the_files_characters_and_bytes(self):
         text = self.file("t", "the red car\nthe cär\n".encode())
         out = json.loads(run("evaluate", self.model, "--text", text, "--json").stdout)
@@ -129,9 +141,10 @@ class LanguageModels(Case):
         self.refused(2, "train", "--model", "lstm-lm", "--text", one, "--dev-fraction", "0.1", *out, says="one line")
         self.refused(3, "train", "--model", "lstm-lm", "--text", self.file("none", b""), *out, says="none: ")
         self.assertFalse((self.root / "refused").exists())
-        for verb in (["translate", self.model], ["score", self.model, *pair], ["align", self.model, *pair],
-                     ["view", self.model, "the car"], ["report", self.model, "--output", self.root / "r.html"]):
+        for verb in (["translate", self.model], ["score", self.model, *pair], ["align", self.model, *pair]):
             self.refused(2, *verb, says="`regard generate`")
+        self.refused(2, "view", self.model, "the car", says="lstmn-lm or transformer-lm")
+        self.refused(2, "report", self.model, "--source", self.path, "--output", self.root / "r.html", says="--source")
         self.refused(2, "evaluate", self.model, *pair, says="`regard generate`")
         self.refused(2, "generate", self.model, "--beam-size", 2, "--top-k", 3, says="--top-k")
         self.refused(2, "generate", self.model, "--raw", "--json", says="--raw")
