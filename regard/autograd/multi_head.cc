@@ -224,7 +224,8 @@ const Operation kSelfAttention("self_attention", [] {
       self_sample("distance bias", {{7, 12}, {3, 2}}, plain, &HeadOptions::distance_bias)};
 });
 
-Tensor self_attention(const Tensor& qkv, const Ragged& sentences, const HeadOptions& options) {
+Tensor self_attention(const Tensor& qkv, const Ragged& sentences, const HeadOptions& options,
+                      Tensor* weights) {
   require_heads(qkv, 3, options);
   if (qkv.rows() != sentences.total())
     throw ShapeError("[self_attention] qkv " + shape_text(qkv.shape()) + " for " +
@@ -234,7 +235,7 @@ Tensor self_attention(const Tensor& qkv, const Ragged& sentences, const HeadOpti
     const int64_t W = qkv.dim(-1) / 3;
     const auto trace =
         std::make_shared<const AttentionTrace<T>>(qkv, qkv, W, W, sentences, sentences, options);
-    attention_forward_of(*trace, nullptr);
+    attention_forward_of(*trace, weights);
     const auto node = input(qkv), table = input(trace->relative.table());
     if (!node && !table) return trace->out;
     return record(kSelfAttention, trace->out, [trace, node, table](const Tensor& d) {

@@ -42,8 +42,10 @@ struct HeadOptions {
 };
 
 /// Every sentence attends to itself.  qkv [T, 3W], queries, keys and values side by side; returns [T, W].
+/// `weights`, if not null, receives the mean over the heads, [T, longest] (not differentiated).
 /// Gradients for qkv and the tables of the options. O(sum of squared lengths W). Throws ShapeError.
-Tensor self_attention(const Tensor& qkv, const Ragged& sentences, const HeadOptions& options);
+Tensor self_attention(const Tensor& qkv, const Ragged& sentences, const HeadOptions& options,
+                      Tensor* weights = nullptr);
 
 /// Rows of a sentence attend to the keys of the same sentence.  q [T, W], kv [S, 2W]; returns [T, W].
 /// `weights`, if not null, receives the mean over the heads, [T, longest S] (not differentiated).

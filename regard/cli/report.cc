@@ -83,11 +83,15 @@ void add_samples(pictures::Report& page, const models::TrainedModel& model, cons
 }
 
 void report(const ReportArguments& a, const Common& common) {
-  const models::TrainedModel model = models::load_model(a.model);
+  const models::Task task = models::task_of(a.model);
+  const bool language = task == models::Task::language;
+  if (language && !a.source.empty())
+    throw UsageError("--source has sentences to translate, and " + a.model + " holds a language model");
+  const models::TrainedModel model = models::load_model(a.model, language ? task : models::Task::translation);
   const auto directory = ModelDirectory::open(a.model);
   ThreadPool pool(common.thread_count());
   pictures::Report page;
-  page.title = "A translator and what it attends to";
+  page.title = language ? "A language model" : "A translator and what it attends to";
   page.facts = {
       {"Model", fmt::format("{}: {}", model.kind->name, model.kind->summary)},
       {"Weights", fmt::format("{:.1f} million", static_cast<double>(model.model->parameter_count()) * 1e-6)},

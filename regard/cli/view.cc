@@ -81,15 +81,42 @@ pictures::AttentionMatrix matrix_of(const models::TrainedClassifier& classifier,
   return matrix;
 }
 
+/// What each piece of a text looked at among the pieces before it, as a language model reads them.
+pictures::AttentionMatrix own_matrix(const models::TrainedModel& model, const ViewArguments& a) {
+  if (!a.target.empty()) throw UsageError("a language model reads TEXT alone; leave --target out");
+  std::vector<int32_t> ids = model.target->encode(a.text);
+  require_drawable("TEXT", ids.size());
+  const Tensor weights = model.model->own_attention(ids);
+  if (!weights.defined())
+    throw UsageError(std::string("the model ") + model.kind->name +
+                     " has no attention to look at; train lstmn-lm or transformer-lm");
+  pictures::AttentionMatrix matrix;
+  ids.insert(ids.begin(), model.model->begin());
+  for (const int32_t id : ids) matrix.source.push_back(model.target->piece(id));
+  matrix.target = matrix.source;
+  matrix.weights.assign(weights.values<float>().begin(), weights.values<float>().end());
+  matrix.title = a.text;
+  return matrix;
+}
+
+pictures::AttentionMatrix matrix_of(const ViewArguments& a, ThreadPool& pool) {
+  switch (models::task_of(a.model)) {
+    case models::Task::language:
+      return own_matrix(models::load_model(a.model, models::Task::language), a);
+    case models::Task::classification:
+      return matrix_of(models::load_classifier(a.model), a.text, a.target, pool);
+    default:
+      return matrix_of(models::load_model(a.model), a.text, a.target, pool);
+  }
+}
+
 void view(const ViewArguments& a, const Common& common) {
   if (!a.output.empty() && !a.output.ends_with(".svg") && !a.output.ends_with(".html") &&
       !a.output.ends_with(".png"))
     throw UsageError("--output " + a.output + ": expected a name that ends in .png, .svg or .html");
   if (text::is_blank(a.text)) throw UsageError("TEXT holds no word; give a sentence to look at");
   ThreadPool pool(common.thread_count());
-  const bool classifies = models::task_of(a.model) == models::Task::classification;
-  const auto matrix = classifies ? matrix_of(models::load_classifier(a.model), a.text, a.target, pool)
-                                 : matrix_of(models::load_model(a.model), a.text, a.target, pool);
+  const auto matrix = matrix_of(a, pool);
   if (common.json) std::cout << json_text(matrix_json(matrix));
   if (a.output.empty() && !common.json)
     std::cout << pictures::terminal_matrix(matrix, terminal());
@@ -104,10 +131,11 @@ void view(const ViewArguments& a, const Common& common) {
 }  // namespace
 
 void add_view(CLI::App& app, Common& common) {
-  auto* verb = app.add_subcommand("view", "Draw the attention matrix of a sentence and its translation");
+  auto* verb = app.add_subcommand(
+      "view", "Draw the attention matrix of a sentence and its translation, or of a text to itself");
   auto a = std::make_shared<ViewArguments>();
   verb->add_option("DIR", a->model, "The model directory")->required();
-  verb->add_option("TEXT", a->text, "The source sentence")->required();
+  verb->add_option("TEXT", a->text, "The source sentence; for a language model the text")->required();
   verb->add_option("--target", a->target,
                    "This translation instead of the model's own; of a classifier: the hypothesis");
   verb->add_option("--output", a->output, "A .png, .svg or .html file instead of the terminal")
@@ -117,7 +145,8 @@ void add_view(CLI::App& app, Common& common) {
       "  regard view model \"the red car\"\n"
       "  regard view model \"the red car\" --target \"la voiture rouge\" --output matrix.svg\n"
       "Columns are source words, rows target words (of a classifier: words of the hypothesis, and of the\n"
-      "premise TEXT that attend to them); a PNG needs gnuplot.");
+      "premise TEXT that attend to them; of a language model: the text, and a row tells what was looked at\n"
+      "when its piece was read); a PNG needs gnuplot.");
   verb->callback([a, &common] { view(*a, common); });
 }
 

@@ -20,7 +20,7 @@ using Ids = std::vector<int32_t>;
 constexpr int64_t kV = 13;
 
 /// Twenty sentences of lengths 1 and 40 and between.
-std::vector<Ids> sentences() {
+std::vector<Ids> some_sentences() {
   std::vector<Ids> list;
   RandomStream random(3, 4);
   for (int i = 0; i < 20; ++i) {
@@ -37,6 +37,12 @@ std::vector<std::span<const int32_t>> spans(const std::vector<Ids>& list) {
   return {list.begin(), list.end()};
 }
 
+/// What the model reads: a language model's sources are empty.
+std::vector<Ids> sentences(const tests::ModelVariant& variant) {
+  const auto list = some_sentences();
+  return variant.is_language_model() ? std::vector<Ids>(list.size()) : list;
+}
+
 void expect_equal(const std::vector<Hypothesis>& a, const std::vector<Hypothesis>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t h = 0; h < a.size(); ++h) {
@@ -50,22 +56,24 @@ void expect_equal(const std::vector<Hypothesis>& a, const std::vector<Hypothesis
 class Search : public testing::TestWithParam<tests::ModelVariant> {
  protected:
   std::unique_ptr<models::EncoderDecoder> model_ = tests::make(GetParam(), kV);
-  std::vector<Ids> sentences_ = sentences();
+  std::vector<Ids> sentences_ = sentences(GetParam());
   std::vector<std::span<const int32_t>> sources_ = spans(sentences_);
   ThreadPool pool_{1};
 };
 
-/// The most probable symbol at every step; the begin symbol is never one.
-Ids greedy(const models::EncoderDecoder& model, std::span<const int32_t> source, size_t limit) {
+/// The most probable symbol at every step behind the prompt; the begin symbol is never one.
+Ids greedy(const models::EncoderDecoder& model, std::span<const int32_t> source, size_t limit,
+           const Ids& prompt = {}) {
   const std::vector<std::span<const int32_t>> one{source};
   const models::Memory memory = model.encode(one);
   models::State state = memory.initial_state;
   Ids ids;
-  while (ids.size() < limit) {
+  while (ids.size() < prompt.size() + limit) {
     const Ids previous{ids.empty() ? model.begin() : ids.back()};
     const models::Step step = model.step(previous, state, memory, Ids{0});
     const float* logits = step.logits.data<float>();
-    const auto y = static_cast<int32_t>(std::max_element(logits, logits + kV - 1) - logits);
+    auto y = static_cast<int32_t>(std::max_element(logits, logits + kV - 1) - logits);
+    if (ids.size() < prompt.size()) y = prompt[ids.size()];
     if (y == text::Vocabulary::kEnd) break;
     ids.push_back(y);
     state = step.state;
@@ -78,6 +86,27 @@ TEST_P(Search, ABeamOfOneIsGreedy) {
   for (size_t i = 0; i < sources_.size(); ++i) {
     ASSERT_EQ(found[i].size(), 1U);
     EXPECT_EQ(found[i][0].ids, greedy(*model_, sources_[i], 2 * sources_[i].size() + 10));
+  }
+}
+
+TEST_P(Search, HypothesesBeginWithTheirPrompts) {
+  std::vector<Ids> prompts;
+  for (size_t i = 0; i < sources_.size(); ++i) prompts.push_back(Ids(i % 4, static_cast<int32_t>(2 + i % 5)));
+  const auto best = search(*model_, sources_, {.beam = 1, .max_length = 5}, pool_, nullptr, spans(prompts));
+  const auto found = search(*model_, sources_, {.beam = 3, .length_penalty = 0, .max_length = 5}, pool_,
+                            nullptr, spans(prompts));
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    EXPECT_EQ(best[i].at(0).ids, greedy(*model_, sources_[i], 5, prompts[i]));
+    for (const Hypothesis& it : found[i]) {
+      ASSERT_GE(it.ids.size(), prompts[i].size());
+      EXPECT_TRUE(std::equal(prompts[i].begin(), prompts[i].end(), it.ids.begin()));
+      EXPECT_LE(it.ids.size(), prompts[i].size() + 5);
+      if (!it.complete) continue;  // the score is of what stands behind the prompt
+      const std::vector<std::span<const int32_t>> whole{it.ids};
+      const double all = force(*model_, std::span(&sources_[i], 1), whole, pool_)[0].score;
+      EXPECT_LE(all, it.score + 1e-5);
+      EXPECT_EQ(prompts[i].empty(), std::abs(it.score - all) < 1e-5);
+    }
   }
 }
 
@@ -127,13 +156,13 @@ TEST_P(Search, OutputStopsAtTheLengthLimit) {
     for (const auto& hypothesis : list) EXPECT_LE(hypothesis.ids.size(), 3U);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Search, testing::ValuesIn(tests::all_model_variants()), tests::variant_name);
+INSTANTIATE_TEST_SUITE_P(, Search, testing::ValuesIn(tests::all_writer_variants()), tests::variant_name);
 
 class SearchThreads : public testing::TestWithParam<tests::ModelVariant> {};
 
 TEST_P(SearchThreads, TwoThreadsGiveTheBitsOfOne) {
   const auto model = tests::make(GetParam(), kV);
-  const auto list = sentences();
+  const auto list = sentences(GetParam());
   const auto sources = spans(list);
   ThreadPool one(1), two(2);
   const auto a = search(*model, sources, {.beam = 2, .sentences = 4}, one);
@@ -147,8 +176,8 @@ TEST_P(SearchThreads, TwoThreadsGiveTheBitsOfOne) {
 /// One variant of each model suffices under the thread sanitizer.
 std::vector<tests::ModelVariant> one_of_each() {
   std::vector<tests::ModelVariant> list;
-  for (const auto& variant : tests::all_model_variants())
-    if (variant.name == variant.kind->name) list.push_back(variant);
+  for (const auto& variant : tests::all_writer_variants())
+    if (variant.name == tests::name_of(*variant.kind)) list.push_back(variant);
   return list;
 }
 INSTANTIATE_TEST_SUITE_P(, SearchThreads, testing::ValuesIn(one_of_each()), tests::variant_name);

@@ -124,6 +124,33 @@ TEST_P(AllModels, ASentencesBitsDoNotDependOnItsNeighbours) {
   EXPECT_EQ(other, all);
 }
 
+void expect_same_bits(const Tensor& a, const Tensor& b) {
+  ASSERT_EQ(a.shape(), b.shape());
+  for (int64_t i = 0; i < a.size(); ++i) EXPECT_EQ(a.data<float>()[i], b.data<float>()[i]) << i;
+}
+
+/// Grown among others and reordered at every step, as beam search does it, and word by word alone.
+TEST_P(AllModels, AGrownStateEqualsARecomputedOneToTheBit) {
+  const auto model = tests::make(GetParam(), kV);
+  const Memory memory = model->encode(all_sources());
+  const std::vector<int32_t> words{model->begin(), 4, 4, 1, 7, 2}, sentences{3, 0, 1, 0};
+  State state = select(memory.initial_state, sentences);
+  State alone = select(memory.initial_state, std::vector<int32_t>{0});
+  Step grown, recomputed;
+  for (size_t t = 0; t < words.size(); ++t) {
+    const auto other = static_cast<int32_t>(t % 5);
+    grown = model->step(std::vector<int32_t>{other, words[t], 3, other}, state, memory, sentences);
+    state = select(grown.state, std::vector<int32_t>{3, 1, 2, 1});
+    state = select(state, std::vector<int32_t>{2, 1, 2, 0});
+    recomputed = model->step(std::vector<int32_t>{words[t]}, alone, memory, std::vector<int32_t>{0});
+    alone = recomputed.state;
+  }
+  const State row = select(grown.state, std::vector<int32_t>{1});
+  ASSERT_EQ(row.size(), alone.size());
+  for (size_t i = 0; i < row.size(); ++i) expect_same_bits(row[i], alone[i]);
+  expect_same_bits(grown.logits.row_range(1, 2), recomputed.logits);
+}
+
 TEST_P(AllModels, AttentionIsADistributionOverTheSource) {
   const auto model = tests::make(GetParam(), kV);
   const Memory memory = model->encode(all_sources());
@@ -141,6 +168,26 @@ TEST_P(AllModels, AttentionIsADistributionOverTheSource) {
     } else {
       EXPECT_NEAR(sum, 1, 1e-6);
     }
+  }
+}
+
+/// Rows are distributions over what stands before them; a text's beginning has the rows that it has alone.
+TEST_P(AllModels, OwnAttentionIsADistributionOverThePast) {
+  const auto model = f64();
+  const std::vector<int32_t> text{5, 1, 5, 8, 2};
+  const Tensor whole = model->own_attention(text);
+  if (!whole.defined()) GTEST_SKIP() << "the model looks back at nothing of its own";
+  ASSERT_EQ(whole.shape(), (Shape{6, 6}));
+  const Tensor part = model->own_attention(std::span(text).first(3));
+  const auto w = whole.as_matrix<double>(), p = part.as_matrix<double>();
+  for (int64_t t = 0; t < 6; ++t) {
+    double sum = 0;
+    for (int64_t i = 0; i < 6; ++i) {
+      sum += w(t, i);
+      EXPECT_TRUE(i <= t || w(t, i) == 0) << t << ", " << i;
+      EXPECT_NEAR(w(t, i), t < 4 && i < 4 ? p(t, i) : w(t, i), 1e-15);
+    }
+    EXPECT_NEAR(sum, t == 0 ? w(0, 0) : 1, 1e-12);
   }
 }
 

@@ -212,6 +212,68 @@ TEST_P(TransformerGolden, LossEveryGradientAndAttention) {
 INSTANTIATE_TEST_SUITE_P(, TransformerGolden, testing::ValuesIn(kTransformers),
                          [](const testing::TestParamInfo<TransformerCase>& test) { return test.param.name; });
 
+class TransformerLmGolden : public testing::TestWithParam<TransformerCase> {};
+
+TEST_P(TransformerLmGolden, LossAndEveryGradient) {
+  ModelConfig config = golden_config();
+  config.width = 8;
+  config.heads = 2;
+  config.feed_forward = 6;
+  config.layers = 2;
+  GetParam().change(config);
+  expect_golden(*golden_model("transformer-lm", config), golden("transformer_lm.json", GetParam().name));
+}
+
+INSTANTIATE_TEST_SUITE_P(, TransformerLmGolden, testing::ValuesIn(kTransformers),
+                         [](const testing::TestParamInfo<TransformerCase>& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Separate, TransformerLmGolden,
+                         testing::Values(TransformerCase{
+                             "separate", [](ModelConfig& c) { c.separate_embeddings = true; }}));
+
+ModelConfig language_config(const boost::json::object& expected) {
+  ModelConfig config = golden_config();
+  config.layers = expected.at("layers").as_int64();
+  config.tied_embeddings = expected.at("tied").as_bool();
+  if (config.tied_embeddings) config.embedding = config.width;
+  return config;
+}
+
+class RecurrentLmGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(RecurrentLmGolden, LossAndEveryGradient) {
+  const auto expected = golden("recurrent_lm.json", GetParam());
+  ModelConfig config = language_config(expected);
+  config.cell = nn::cell_from_name(expected.at("cell").as_string());
+  expect_golden(*golden_model("lstm-lm", config), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(, RecurrentLmGolden,
+                         testing::Values("elman", "lstm_two_layers", "gru_two_layers_tied", "gru_2014"),
+                         [](const testing::TestParamInfo<std::string>& test) { return test.param; });
+
+class LstmnGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(LstmnGolden, LanguageModel) {
+  const auto expected = golden("lstmn.json", "language" + GetParam());
+  expect_golden(*golden_model("lstmn-lm", language_config(expected)), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(, LstmnGolden, testing::Values("", "_two_layers_tied"));
+
+class LstmnEncoderGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(LstmnEncoderGolden, LossAttentionAndEveryGradient) {
+  const auto expected = golden("lstmn.json", "encoder" + GetParam());
+  ModelConfig config = golden_config();
+  config.layers = expected.at("layers").as_int64();
+  config.bidirectional = expected.at("both").as_bool();
+  const auto model = golden_model("lstmn", config);
+  expect_golden(*model, expected);
+  expect_attention(*model, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(, LstmnEncoderGolden, testing::Values("", "_two_layers_both_ways"));
+
 TEST(Models, WeightsOfAnotherShapeAreRefused) {
   ModelConfig wider = golden_config();
   wider.alignment_width = 6;

@@ -1,5 +1,7 @@
 #include "regard/models/lstmn.h"
 
+#include <cstring>
+
 #include "regard/models/recurrent_lm.h"
 #include "regard/nn/attention.h"
 #include "regard/nn/unrolled.h"
@@ -121,6 +123,27 @@ Tensor as_rows(const Tensor& cache) { return cache.reshaped({cache.dim(0) * cach
 
 Step LstmnLm::step(std::span<const int32_t> y_prev, const State& state, const Memory&,
                    std::span<const int32_t>) const {
+  return step(y_prev, state, nullptr);
+}
+
+Tensor LstmnLm::own_attention(std::span<const int32_t> text) const {
+  const auto T = static_cast<int64_t>(text.size()) + 1;
+  const std::vector<std::span<const int32_t>> nothing(1);
+  State state = encode(nothing).initial_state;
+  Tensor rows = Tensor::zeros({T, T}, E_.dtype());
+  for (int64_t t = 0; t < T; ++t) {
+    const int32_t y = t == 0 ? begin() : text[static_cast<size_t>(t - 1)];
+    Tensor weights;  // [1, t]
+    state = step(std::vector<int32_t>{y}, state, &weights).state;
+    const auto size = static_cast<size_t>(dtype_size(rows.dtype()));
+    std::memcpy(static_cast<char*>(rows.bytes()) + static_cast<size_t>(t * T) * size, weights.bytes(),
+                static_cast<size_t>(t) * size);
+  }
+  return rows;
+}
+
+/// `weights`, if not null, receives the last layer's.
+Step LstmnLm::step(std::span<const int32_t> y_prev, const State& state, Tensor* weights) const {
   Step result;
   Ragged positions;  // t of every hypothesis
   for (size_t r = 0; r < y_prev.size(); ++r) positions.push_back(state[0].dim(1));
@@ -135,6 +158,7 @@ Step LstmnLm::step(std::span<const int32_t> y_prev, const State& state, const Me
     result.state.push_back(nn::grown(states, next.state));
     result.state.push_back(nn::grown(keys, next.key));
     result.state.push_back(next.summary);
+    if (weights) *weights = next.weights;  // s  [R, t]
   }
   result.logits = linear(h, W_out(), b_out_);  // [R, V]
   return result;

@@ -60,12 +60,15 @@ class LstmnLm final : public EncoderDecoder {
   bool attends() const override { return false; }
   Tensor loss(const SentencePairs& pairs, const LossOptions& options) const override;
   Memory encode(std::span<const std::span<const int32_t>> sources) const override;
+  /// The last layer's weights s; row t is of positions before t, row 0 is 0.
+  Tensor own_attention(std::span<const int32_t> text) const override;
   /// The state is, layer by layer, the tapes h | c [R, t, 2N], their keys [R, t, A] and h~_t [R, N].
   Step step(std::span<const int32_t> y_prev, const State& state, const Memory& memory,
             std::span<const int32_t> sentence_of) const override;
 
  private:
   void visit(const ParameterVisitor& visitor) override;
+  Step step(std::span<const int32_t> y_prev, const State& state, Tensor* weights) const;
   const Tensor& W_out() const { return config().tied_embeddings ? E_ : W_out_; }
 
   Tensor E_;  // [V, D]

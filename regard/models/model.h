@@ -116,6 +116,11 @@ class EncoderDecoder : public Model {
   virtual Step step(std::span<const int32_t> y_prev, const State& state, const Memory& memory,
                     std::span<const int32_t> sentence_of) const = 0;
 
+  /// What a language model looks back at in its own text: [T, T] for the T = text.size() + 1 positions of the
+  /// begin symbol and the text; row t belongs to the step that has read position t. Undefined if it looks
+  /// back at nothing.
+  virtual Tensor own_attention(std::span<const int32_t>) const { return {}; }
+
   /// The symbol that starts every target: the vocabulary's last.
   int32_t begin() const { return static_cast<int32_t>(config().target_vocabulary - 1); }
 };

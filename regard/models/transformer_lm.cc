@@ -32,7 +32,7 @@ void TransformerLm::visit(const ParameterVisitor& visitor) {
   visitor("embedding", E_, {c.target_vocabulary, D}, embedding);
   positions_.visit(visitor, "positions", D, c.positions);
   if (c.positions == PositionKind::relative_bias)
-    visitor("relative", bias_, {nn::kRelativeBuckets, H}, nn::Initial::constant(0));
+    visitor("layer.relative", bias_, {nn::kRelativeBuckets, H}, nn::Initial::constant(0));
   layers_.resize(static_cast<size_t>(c.layers));
   for (size_t l = 0; l < layers_.size(); ++l) {
     Layer& layer = layers_[l];
@@ -42,7 +42,7 @@ void TransformerLm::visit(const ParameterVisitor& visitor) {
     layer.feed_forward.visit(visitor, name + ".feed_forward", D, c.feed_forward, c.activation);
     layer.second.visit(visitor, name + ".feed_forward", D, c.norm);
   }
-  if (norm_at_end()) norm_.visit(visitor, "norm", D);
+  if (norm_at_end()) norm_.visit(visitor, "last.norm", D);
   if (c.separate_embeddings) visitor("output.W", W_out_, {c.target_vocabulary, D}, embedding);
   visitor("output.b", b_out_, {c.target_vocabulary}, nn::Initial::constant(0));
 }
@@ -52,22 +52,35 @@ Tensor TransformerLm::embed(std::span<const int32_t> words, std::span<const int3
   return positions_(autograd::scaled_rows(E_, words, scale), positions);  // sqrt(D) E y + PE  [R, D]
 }
 
-Tensor TransformerLm::loss(const SentencePairs& pairs, const LossOptions& options) const {
-  const Dropout dropout(config().dropout, pairs, options);
-  const Ragged T = ragged(pairs.targets);
-  Tensor x = embed(previous_words(pairs.targets, begin()), nn::positions_of(T));  // [T, D]
-  x = dropout(x, kEmbeddings, T);
+Tensor TransformerLm::read(std::span<const int32_t> words, const Ragged& T, const Dropout& dropout,
+                           Tensor* weights) const {
+  Tensor x = dropout(embed(words, nn::positions_of(T)), kEmbeddings, T);  // [T, D]
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_[l];
     const auto drop = [&](uint64_t what) { return dropout.rows(dropout_layer(l, what), T); };
-    const auto weights = dropout.weights(config().attention_dropout, dropout_layer(l, kWeights));
+    const auto drop_weights = dropout.weights(config().attention_dropout, dropout_layer(l, kWeights));
     const Tensor x1 = layer.first(x, drop(kBlock), [&](const Tensor& q) {
-      return layer.self_attention(q, T, bias_, weights);  // [T, D]
-    });
+      return layer.self_attention(q, T, bias_, drop_weights, l + 1 == layers_.size() ? weights : nullptr);
+    });                                                          // [T, D]
     x = layer.second(x1, drop(kBlock + 1), layer.feed_forward);  // [T, D]
   }
-  const Tensor t = norm_at_end() ? norm_(x) : x;  // [T, D]
+  return norm_at_end() ? norm_(x) : x;
+}
+
+Tensor TransformerLm::loss(const SentencePairs& pairs, const LossOptions& options) const {
+  const Dropout dropout(config().dropout, pairs, options);
+  const Tensor t = read(previous_words(pairs.targets, begin()), ragged(pairs.targets), dropout);  // [T, D]
   return output_loss(t, W_out(), b_out_, words_of(pairs.targets), options.smoothing, options.scale);
+}
+
+Tensor TransformerLm::own_attention(std::span<const int32_t> text) const {
+  std::vector<int32_t> words{begin()};
+  words.insert(words.end(), text.begin(), text.end());
+  Ragged T;
+  T.push_back(static_cast<int64_t>(words.size()));
+  Tensor weights;
+  read(words, T, Dropout(), &weights);
+  return weights;
 }
 
 Memory TransformerLm::encode(std::span<const std::span<const int32_t>> sources) const {

@@ -21,6 +21,8 @@ class TransformerLm final : public EncoderDecoder {
   bool attends() const override { return false; }
   Tensor loss(const SentencePairs& pairs, const LossOptions& options) const override;
   Memory encode(std::span<const std::span<const int32_t>> sources) const override;
+  /// The last layer's weights, the mean over its heads; undefined if its attention is linear.
+  Tensor own_attention(std::span<const int32_t> text) const override;
   /// The state is every layer's cache (nn::CachedStep), and the count of steps.
   Step step(std::span<const int32_t> y_prev, const State& state, const Memory& memory,
             std::span<const int32_t> sentence_of) const override;
@@ -33,6 +35,9 @@ class TransformerLm final : public EncoderDecoder {
   };
 
   void visit(const ParameterVisitor& visitor) override;
+  /// The top layer's output, [T, D]. `weights`, if not null, receives what its positions attended to.
+  Tensor read(std::span<const int32_t> words, const autograd::Ragged& T, const Dropout& dropout,
+              Tensor* weights = nullptr) const;
   Tensor embed(std::span<const int32_t> words, std::span<const int32_t> positions) const;
   const Tensor& W_out() const { return config().separate_embeddings ? W_out_ : E_; }
   bool norm_at_end() const { return config().norm == nn::NormOrder::before; }

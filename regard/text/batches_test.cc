@@ -36,6 +36,36 @@ TEST(Batches, PartitionAllSentencesWithinTheBudget) {
   }
 }
 
+TEST(Batches, AStreamIsItsLinesAndNewlinesInChunks) {
+  const std::vector<std::string> lines{"ab", "", "cab"};
+  std::vector<std::string> closed;
+  for (const std::string& line : lines) closed.push_back(closed_line(line));
+  const auto vocabulary = train_vocabulary(closed, {.kind = VocabularyKind::characters, .size = 100});
+  const Sentences chunks = encode_stream(*vocabulary, lines, 3);
+  ASSERT_EQ(chunks.size(), 3);
+  EXPECT_EQ(vocabulary->decode(chunks[0]), "ab\\n");
+  EXPECT_EQ(vocabulary->decode(chunks[1]), "\\nca");
+  EXPECT_EQ(vocabulary->decode(chunks[2]), "b\\n");
+  for (int64_t i = 0; i < 3; ++i)
+    for (const int32_t id : chunks[i]) EXPECT_GT(id, Vocabulary::kUnknown);
+  EXPECT_EQ(encode_stream(*vocabulary, lines, 8).size(), 1);
+  EXPECT_EQ(encode_stream(*vocabulary, {}, 8).size(), 0);
+  EXPECT_THROW(encode_stream(*vocabulary, lines, 0), UsageError);
+}
+
+TEST(Batches, OfNothingAndTextAreFilledByTheText) {
+  const Sentences target = random_sentences(100, 2);
+  const auto batches = make_batches(empty_sentences(100), target, {.tokens = 100}, 5, 0);
+  size_t all = 0;
+  for (const auto& batch : batches) {
+    int64_t longest = 0;
+    for (const int64_t i : batch) longest = std::max(longest, target.length(i));
+    EXPECT_LE(longest * static_cast<int64_t>(batch.size()), 100);
+    all += batch.size();
+  }
+  EXPECT_EQ(all, 100U);
+}
+
 TEST(Batches, AreAFunctionOfSeedAndEpoch) {
   const Sentences source = random_sentences(500, 1), target = random_sentences(500, 2);
   const auto make = [&](uint64_t seed, uint64_t epoch) {

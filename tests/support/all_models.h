@@ -25,6 +25,14 @@ struct ModelVariant {
   }
 };
 
+/// A model's name as a test's: letters, digits and underscores.
+inline std::string name_of(const models::ModelKind& kind, const std::string& variant = "") {
+  std::string name = kind.name + variant;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
 /// What a choice needs beside itself.
 inline void complete(models::ModelConfig& config) {
   for (const nn::AttentionForm form : config.self_attention) {
@@ -49,11 +57,8 @@ inline std::vector<ModelVariant> all_model_variants(models::Task task = models::
     config.readout_width = 14;
     config.heads = 4;
     config.feed_forward = 18;
-    const auto add = [&](std::string what, const models::ModelConfig& changed) {
-      std::string name = std::string(kind.name) + what;
-      for (char& c : name)
-        if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-      variants.push_back({std::move(name), &kind, changed});
+    const auto add = [&](const std::string& what, const models::ModelConfig& changed) {
+      variants.push_back({name_of(kind, what), &kind, changed});
       complete(variants.back().config);
     };
     add("", config);
