@@ -1,8 +1,8 @@
-// What a recurrence and self-attention cost over 1,024 steps: a layer of LSTM cells and one of self-attention in 8
-// heads, width 256, input projection and (attention) output projection included, forward, and forward with
-// backward, in the shapes of scripts/sequence_torch.py. Threads share the sentences of the batch, or, of one
-// sentence, nothing: an LSTM is serial, and a tape belongs to a thread. One JSON object a line, the best of
-// several runs in milliseconds.
+// What a recurrence and self-attention cost over 1,024 steps: a layer of LSTM cells and one of self-attention
+// in 8 heads, width 256, input projection and (attention) output projection included, forward, and forward
+// with backward, in the shapes of scripts/sequence_torch.py. Threads share the sentences of the batch, or, of
+// one sentence, nothing: an LSTM is serial, and a tape belongs to a thread. One JSON object a line, the best
+// of several runs in milliseconds.
 //
 //   sequence_bench [threads, 1 unless given] [seconds a case, 1 unless given]
 
@@ -41,8 +41,8 @@ Layer lstm() {
   return {[=](const Tensor& x, const Ragged& sentences) {
             std::vector<int32_t> index(static_cast<size_t>(sentences.total()));
             for (size_t i = 0; i < index.size(); ++i) index[i] = static_cast<int32_t>(i);
-            return regard::autograd::lstm_sequence({regard::autograd::linear(x, W, b), index, U, c}, sentences,
-                                                   false);
+            return regard::autograd::lstm_sequence({regard::autograd::linear(x, W, b), index, U, c},
+                                                   sentences, false);
           },
           {W, U, b, c}};
 }

@@ -11,6 +11,7 @@
 
 #include "regard/base/error.h"
 #include "regard/bench/attention_benchmark.h"
+#include "regard/cli/bench_models.h"
 #include "regard/cli/results.h"
 #include "regard/cli/verb.h"
 #include "regard/simd/rows.h"
@@ -22,6 +23,7 @@ struct BenchArguments {
   std::string name;
   std::optional<double> seconds;
   bool quick = false;
+  ModelBench models;
 };
 
 std::string heading(int threads) {
@@ -66,6 +68,12 @@ void attention(const BenchArguments& arguments, const Common& common) {
                                                {"lines", std::move(lines)}});
 }
 
+void models(const BenchArguments& arguments, const Common& common) {
+  ModelBench bench = arguments.models;
+  bench.quick = arguments.quick;
+  bench_models(bench, common);
+}
+
 /// The names that `regard bench` knows.
 struct Benchmark {
   const char *name, *summary;
@@ -73,6 +81,7 @@ struct Benchmark {
 };
 constexpr Benchmark kBenchmarks[] = {
     {"attention", "The attention kernels as shares of what this machine can do", attention},
+    {"models", "Every model on the same data for the same time: speed, loss, quality, memory", models},
 };
 
 void list(const Common& common) {
@@ -99,17 +108,43 @@ void run(const BenchArguments& arguments, const Common& common) {
 }  // namespace
 
 void add_bench(CLI::App& app, Common& common) {
-  auto* verb = app.add_subcommand("bench", "How fast this machine computes: attention");
+  auto* verb = app.add_subcommand("bench", "How fast this machine computes: attention, models");
   auto arguments = std::make_shared<BenchArguments>();
   verb->add_option("NAME", arguments->name, "What to measure; without it, the list of names");
   verb->add_option("--seconds", arguments->seconds, "For each case; default 0.2, with --quick 0.02")
       ->check(CLI::Range(0.0, 3600.0));
   verb->add_flag("--quick", arguments->quick, "Fewer cases, a few seconds in all");
+  ModelBench& models = arguments->models;
+  constexpr const char* kGroup = "Of models";
+  verb->add_option("--models", models.models, "These, with commas between; default all that the data are for")
+      ->delimiter(',')
+      ->type_name("NAMES")
+      ->group(kGroup);
+  verb->add_option("--minutes", models.minutes, "Of training, for each model")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group(kGroup);
+  verb->add_option("--batch-tokens", models.batch_tokens, "Pieces of a batch, with padding")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group(kGroup);
+  verb->add_option("--test-source", models.test_source, "To measure BLEU on; default the development text")
+      ->type_name("FILE")
+      ->group(kGroup);
+  verb->add_option("--test-target", models.test_target, "Its translation")->type_name("FILE")->group(kGroup);
+  verb->add_option("--output", models.output, "Keep the models in this new folder")
+      ->type_name("DIR")
+      ->group(kGroup);
+  add_data_options(verb, models.data);
   verb->footer(
       "A rate is the best of several runs; let nothing else run meanwhile.\n"
       "Examples:\n"
       "  regard bench attention --threads 1\n"
-      "  regard bench attention --quick --json");
+      "  regard bench attention --quick --json\n"
+      "  regard bench models --source train.en --target train.de --dev-source dev.en --dev-target dev.de\n"
+      "  regard bench models --text shakespeare.txt --dev-fraction 0.05 --vocabulary characters\n"
+      "Without data `bench models` trains on sentences of a small grammar. A share counts the operations of\n"
+      "the matrix products alone.");
   verb->callback([arguments, &common] { run(*arguments, common); });
 }
 

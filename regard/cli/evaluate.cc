@@ -51,17 +51,11 @@ std::string perplexity(const Options& options, const Common& common) {
                      std::exp(nats), nats, target.tokens());
 }
 
-/// What a language model is measured on.
-struct Text {
-  text::Sentences pieces;
-  int64_t unknown = 0;                // pieces that the vocabulary lacks
-  int64_t characters = 0, bytes = 0;  // with the newlines
-};
-
-Text read_text(const models::TrainedModel& model, const std::vector<std::filesystem::path>& files) {
-  Text text;
+/// How well a language model predicts text: a stream in chunks of the length that it was trained on.
+std::string text_perplexity(const Options& options, const Common& common) {
+  const models::TrainedModel model = models::load_model(options.model, models::Task::language);
   std::vector<std::string> all;
-  for (const auto& file : files) {
+  for (const auto& file : options.text) {
     const auto lines = text::read_lines(file);
     if (lines.empty()) throw DataError(file.string(), 0, "empty; there is nothing to predict");
     if (!model.is_stream)
@@ -71,43 +65,23 @@ Text read_text(const models::TrainedModel& model, const std::vector<std::filesys
       }
     all.insert(all.end(), lines.begin(), lines.end());
   }
-  for (const std::string& line : all) {
-    text.bytes += static_cast<int64_t>(line.size()) + 1;
-    ++text.characters;
-    for (const char c : line) text.characters += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }
-  constexpr int64_t kWhole = int64_t{1} << 40;  // nothing is cut
-  text.pieces = model.is_stream ? text::encode_stream(*model.target, all, model.longest)
-                                : text::encode_lines(*model.target, all, kWhole);
-  for (int64_t i = 0; i < text.pieces.size(); ++i)
-    for (const int32_t id : text.pieces[i]) text.unknown += id == text::Vocabulary::kUnknown;
-  return text;
-}
-
-/// How well a language model predicts text: a stream in chunks of the length that it was trained on.
-std::string text_perplexity(const Options& options, const Common& common) {
-  const models::TrainedModel model = models::load_model(options.model, models::Task::language);
-  const Text text = read_text(model, options.text);
   ThreadPool pool(common.thread_count());
-  const double nats =
-      decoding::nats_per_token(*model.model, text::empty_sentences(text.pieces.size()), text.pieces, pool);
-  const auto tokens = text.pieces.tokens();
-  const double bits = nats * static_cast<double>(tokens) / std::log(2.0);
-  const double by_character = bits / static_cast<double>(text.characters),
-               by_byte = bits / static_cast<double>(text.bytes);
+  const auto score = decoding::score_text(model, all, pool);
+  const double nats = score.nats_per_piece();
   if (common.json)
     return json_text(boost::json::object{{"perplexity", std::exp(nats)},
                                          {"nats_per_token", nats},
-                                         {"tokens", tokens},
-                                         {"unknown", text.unknown},
-                                         {"bits_per_character", by_character},
-                                         {"characters", text.characters},
-                                         {"bits_per_byte", by_byte},
-                                         {"bytes", text.bytes}});
+                                         {"tokens", score.pieces},
+                                         {"unknown", score.unknown},
+                                         {"bits_per_character", score.bits_per_character()},
+                                         {"characters", score.characters},
+                                         {"bits_per_byte", score.bits_per_byte()},
+                                         {"bytes", score.bytes}});
   return fmt::format(
       "perplexity = {:.2f} ({:.4f} nats per piece, {} pieces, {} of them unknown)\n"
       "{:.4f} bits per character ({} characters), {:.4f} per byte ({} bytes), newlines included\n",
-      std::exp(nats), nats, tokens, text.unknown, by_character, text.characters, by_byte, text.bytes);
+      std::exp(nats), nats, score.pieces, score.unknown, score.bits_per_character(), score.characters,
+      score.bits_per_byte(), score.bytes);
 }
 
 std::string evaluate(const Options& options, const Common& common) {

@@ -1,6 +1,7 @@
 #include "regard/gemm/gemm.h"
 
 #include <array>
+#include <atomic>
 
 #include "regard/base/error.h"
 
@@ -53,6 +54,8 @@ HWY_EXPORT(packed_f64);
 HWY_EXPORT(unpacked_f32);
 HWY_EXPORT(unpacked_f64);
 
+std::atomic<int64_t> operations_done{0};
+
 std::string text(int64_t rows, int64_t columns) { return shape_text(std::array{rows, columns}); }
 
 /// Checks A [M, K], B [rows, columns] and C, and handles empty products.
@@ -71,6 +74,7 @@ bool prepare(const MatrixView<const T>& a, int64_t rows, int64_t columns, const 
   if (c.columns > 1 && c.column_stride != 1) {
     throw ShapeError("[gemm] C has column stride " + std::to_string(c.column_stride) + ", expected 1");
   }
+  operations_done.fetch_add(2 * a.rows * a.columns * columns, std::memory_order_relaxed);
   if (a.columns > 0) return c.rows > 0 && c.columns > 0;
   for (int64_t i = 0; i < c.rows; ++i) {
     for (int64_t j = 0; j < c.columns; ++j) {
@@ -83,6 +87,8 @@ bool prepare(const MatrixView<const T>& a, int64_t rows, int64_t columns, const 
 }
 
 }  // namespace
+
+int64_t operations() { return operations_done.load(std::memory_order_relaxed); }
 
 void multiply(MatrixView<const float> a, MatrixView<const float> b, MatrixView<float> c,
               Epilogue<float> epilogue) {

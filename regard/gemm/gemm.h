@@ -26,6 +26,10 @@ void multiply(MatrixView<const float> a, MatrixView<const float> b, MatrixView<f
 void multiply(MatrixView<const double> a, MatrixView<const double> b, MatrixView<double> c,
               Epilogue<double> epilogue = {});
 
+/// Operations of all products since the program began, an addition and a multiplication two: what benchmarks
+/// divide by time.
+int64_t operations();
+
 /// A right-hand operand B [K, N] in the kernel's own order, for products that use it often (a recurrence's
 /// weights). Several matrices with the same K can be packed side by side, as columns.
 template <class T>
