@@ -10,8 +10,8 @@
 
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "regard/base/bfloat16.h"
 #include "regard/simd/math-inl.h"
@@ -24,31 +24,50 @@ namespace hn = hwy::HWY_NAMESPACE;
 const hn::ScalableTag<float> d;
 using V = hn::Vec<decltype(d)>;
 constexpr int64_t N = hn::MaxLanes(d);
-constexpr int64_t kAhead = 16;         // listed rows from the one that is read to the one that is fetched
-constexpr int64_t kAheadBytes = 6144;  // about that much of rows at equal distances
 
-/// Reads rows whose columns stand side by side.
+/// Reads rows whose columns stand side by side: kColumns at a time, as kParts vectors. Part u of two holds
+/// the columns of bfloat16 with c % 2 = u.
 template <class T>
 struct Dense {
   using Element = T;
+  static constexpr bool kSideBySide = true;
+  static constexpr int64_t kParts = sizeof(float) / sizeof(T), kColumns = kParts * N;
   explicit Dense(int64_t /*column_stride*/) {}
 
-  /// Asks for the cache line that begins at vector v behind `column`, a multiple of four vectors.
-  HWY_INLINE void fetch(const T* row, int64_t column, int64_t v) const {
-    if (v * N * static_cast<int64_t>(sizeof(T)) % 64 == 0) __builtin_prefetch(row + column + v * N);
-  }
-  HWY_INLINE V load(const float* row, int64_t column) const { return hn::LoadU(d, row + column); }
-  HWY_INLINE V load(const BFloat16* row, int64_t column) const {
-    const hn::Rebind<uint16_t, decltype(d)> half;
-    const hn::RebindToUnsigned<decltype(d)> word;
-    const auto bits = hn::LoadU(half, reinterpret_cast<const uint16_t*>(row + column));
-    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(word, bits)));
-  }
+  HWY_INLINE void load(const T* row, int64_t column, V* to) const { widen(words(row + column), to); }
   /// The last `count` columns, zero behind them.
-  HWY_INLINE V tail(const T* row, int64_t column, int64_t count) const {
-    HWY_ALIGN T copy[N] = {};
+  HWY_INLINE void tail(const T* row, int64_t column, int64_t count, V* to) const {
+#if HWY_TARGET <= HWY_AVX2  // there a masked load touches nothing else
+    if (count % kParts == 0) {
+      const auto* const from = reinterpret_cast<const uint32_t*>(row + column);
+      return widen(hn::MaskedLoad(hn::FirstN(word, static_cast<size_t>(count / kParts)), word, from), to);
+    }
+#endif
+    HWY_ALIGN T copy[kColumns] = {};
     for (int64_t i = 0; i < count; ++i) copy[i] = row[column + i];
-    return load(copy, 0);
+    widen(words(copy), to);
+  }
+
+ private:
+  static constexpr hn::RebindToUnsigned<hn::ScalableTag<float>> word{};
+  using Words = hn::Vec<hn::RebindToUnsigned<hn::ScalableTag<float>>>;
+
+  static HWY_INLINE Words words(const T* from) {
+#if HWY_TARGET == HWY_SCALAR
+    uint32_t one;
+    std::memcpy(&one, from, sizeof one);
+    return hn::Set(word, one);
+#else
+    return hn::LoadU(word, reinterpret_cast<const uint32_t*>(from));
+#endif
+  }
+  static HWY_INLINE void widen(Words x, V* to) {
+    if constexpr (kParts == 1) {
+      to[0] = hn::BitCast(d, x);
+    } else {
+      to[0] = hn::BitCast(d, hn::ShiftLeft<16>(x));
+      to[1] = hn::BitCast(d, hn::And(x, hn::Set(word, 0xFFFF0000u)));
+    }
   }
 };
 
@@ -56,47 +75,53 @@ struct Dense {
 template <class T>
 struct Strided {
   using Element = T;
+  static constexpr bool kSideBySide = false;
+  static constexpr int64_t kParts = Dense<T>::kParts, kColumns = Dense<T>::kColumns;
   int64_t stride;
   explicit Strided(int64_t column_stride) : stride(column_stride) {}
 
-  HWY_INLINE void fetch(const T*, int64_t, int64_t) const {}
-  HWY_INLINE V load(const T* row, int64_t column) const { return tail(row, column, N); }
-  HWY_INLINE V tail(const T* row, int64_t column, int64_t count) const {
-    HWY_ALIGN T copy[N] = {};
+  HWY_INLINE void load(const T* row, int64_t column, V* to) const { tail(row, column, kColumns, to); }
+  HWY_INLINE void tail(const T* row, int64_t column, int64_t count, V* to) const {
+    HWY_ALIGN T copy[kColumns] = {};
     for (int64_t i = 0; i < count; ++i) copy[i] = row[(column + i) * stride];
-    return Dense<T>(1).load(copy, 0);
+    Dense<T>(1).load(copy, 0, to);
   }
 };
 
-/// Rows at equal distances. `ahead` is the distance to a row that is fetched.
+/// The same pointer, of which the compiler knows nothing. One that sees all addresses of an unrolled loop
+/// keeps them, and what they point to, in more registers than there are.
+template <class T>
+HWY_INLINE T* opaque(T* pointer) {
+  asm volatile("" : "+r"(pointer));
+  return pointer;
+}
+
+/// A walk over rows at equal distances; what stands `ahead` behind a number that is read will be read soon.
 template <class T>
 struct Evenly {
-  const T* first;
+  const T* row;
   int64_t stride, ahead;
 
-  Evenly() = default;
-  Evenly(const T* row, int64_t row_stride, int64_t columns)
-      : first(row),
-        stride(row_stride),
-        ahead(row_stride * std::max<int64_t>(1, kAheadBytes / (columns * size))) {}
-  HWY_INLINE const T* operator[](int64_t i) const { return first + i * stride; }
-  HWY_INLINE const T* soon(int64_t i) const { return first + i * stride + ahead; }
-  HWY_INLINE Evenly from(int64_t i) const {
-    Evenly rows = *this;
-    rows.first += i * stride;
-    return rows;
+  HWY_INLINE void next() { row = opaque(row + stride); }
+  HWY_INLINE Evenly from(int64_t i) const { return {row + i * stride, stride, ahead}; }
+  /// Asks for what will be read soon, once a cache line: the n-th vector of words behind `column`, where a
+  /// cache line is taken to begin.
+  HWY_INLINE void fetch(int64_t column, int64_t n) const {
+    constexpr int64_t kBytes = N * static_cast<int64_t>(sizeof(float));
+    if (n * kBytes % 64 == 0)
+      __builtin_prefetch(row + (ahead + column) + n * kBytes / static_cast<int64_t>(sizeof(T)));
   }
-  static constexpr auto size = static_cast<int64_t>(sizeof(T));
 };
 
-/// Rows anywhere; those up to kAhead behind the last one are known too.
+/// A walk over rows anywhere.
 template <class T>
 struct Listed {
   const T* const* rows;
+  const T* row = *rows;
 
-  HWY_INLINE const T* operator[](int64_t i) const { return rows[i]; }
-  HWY_INLINE const T* soon(int64_t i) const { return rows[i + kAhead]; }
+  HWY_INLINE void next() { row = *++rows; }
   HWY_INLINE Listed from(int64_t i) const { return {rows + i}; }
+  HWY_INLINE void fetch(int64_t, int64_t) const {}
 };
 
 /// Lane i of the result is the sum of x[i]'s lanes.
