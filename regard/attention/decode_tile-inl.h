@@ -83,18 +83,24 @@ HWY_INLINE void add_products(const Reader& reader, const float* q, int64_t q_slo
   }
 }
 
-/// q_r' k_j of R rows and the first K of `keys`, packed.
-template <int64_t R, class Reader, class Rows>
+/// Columns that `products` of R rows reads at a time.
+template <int64_t R, class Reader>
+constexpr int64_t kStep = std::max<int64_t>(1, most_q(R) / Reader::kParts) * Reader::kColumns;
+
+/// q_r' k_j of R rows and the first K of `keys`, packed. kSteps: D is a multiple of kStep, and the sums stay
+/// in registers for want of other code.
+template <int64_t R, bool kSteps, class Reader, class Rows>
 HWY_INLINE V products(const Reader& reader, const float* q, int64_t q_slots, const Rows& keys, int64_t D) {
-  constexpr int64_t kWide = std::max<int64_t>(1, most_q(R) / Reader::kParts), kColumns = Reader::kColumns;
+  constexpr int64_t kColumns = Reader::kColumns, kMost = kStep<R, Reader>;
   V s[N];
   REGARD_UNROLL
   for (int64_t i = 0; i < N; ++i) s[i] = hn::Zero(d);
   int64_t c = 0;
-  for (; c + kWide * kColumns <= D; c += kWide * kColumns)
-    add_products<R, kWide>(reader, q, q_slots, keys, c, s);
-  for (; c + kColumns <= D; c += kColumns) add_products<R, 1>(reader, q, q_slots, keys, c, s);
-  if (c < D) add_products<R, 1>(Last<Reader>{reader, D - c}, q, q_slots, keys, c, s);
+  for (; c + kMost <= D; c += kMost) add_products<R, kMost / kColumns>(reader, q, q_slots, keys, c, s);
+  if constexpr (!kSteps) {
+    for (; c + kColumns <= D; c += kColumns) add_products<R, 1>(reader, q, q_slots, keys, c, s);
+    if (c < D) add_products<R, 1>(Last<Reader>{reader, D - c}, q, q_slots, keys, c, s);
+  }
   return sums_of_lanes(s);
 }
 
@@ -253,29 +259,37 @@ class Tile {
     for (int64_t i = 0; i < kBlock / N + ahead_; ++i)
       to[i] = cache.row(cache.table ? std::clamp(first + i * N, begin, last) : first + i * N);
   }
-  /// The group of rows whose beginning is listed.
-  Evenly<T> rows(const CacheRows<T>& cache, const T* const* at) const {
+  /// The group of rows that begins at key j and is listed.
+  Evenly<T> rows(const CacheRows<T>& cache, const T* const* listed, int64_t j) const {
+    const T* const* const at = listed + j % kBlock / N;
     return {*at, cache.position_stride, at[ahead_] - *at};
   }
 
   HWY_INLINE void score(Block<R, T>& b, int64_t j) const {
     if constexpr (Reader::kSideBySide) {
-      if (b.whole(j)) return score_group<true>(b, j, rows(part_.keys, b.keys + (j - b.first) / N));
+      if (b.whole(j)) {
+        if (part_.D % kStep<R, Reader> == 0)
+          return score_group<true, true>(b, j, rows(part_.keys, b.keys, j));
+        return score_whole(b, j);
+      }
     }
     if (b.has(j)) score_edge(b, j);
+  }
+  HWY_NOINLINE void score_whole(Block<R, T>& b, int64_t j) const {
+    score_group<true, false>(b, j, rows(part_.keys, b.keys, j));
   }
   HWY_NOINLINE void score_edge(Block<R, T>& b, int64_t j) const {
     const T* keys[N];
     for (int64_t i = 0; i < N; ++i) keys[i] = part_.keys.row(std::clamp(j + i, b.any_begin, b.any_end - 1));
-    score_group<false>(b, j, Listed<T>{keys});
+    score_group<false, false>(b, j, Listed<T>{keys});
   }
-  template <bool kWhole, class Rows>
+  template <bool kWhole, bool kSteps, class Rows>
   HWY_INLINE void score_group(Block<R, T>& b, int64_t j, const Rows& keys) const {
     const Reader reader(part_.keys.column_stride);
     V largest = hn::Load(d, b.largest);
     float* const s = b.group(j);
     for (int64_t v = 0; v < R; ++v) {
-      V x = products<R>(reader, q_, part_.q_slots, keys.from(v * K), part_.D);
+      V x = products<R, kSteps>(reader, q_, part_.q_slots, keys.from(v * K), part_.D);
       if (part_.softcap > 0) {
         const V cap = hn::Set(d, part_.softcap);
         x = hn::Mul(cap, sn::Tanh(d, hn::Div(x, cap)));
@@ -335,7 +349,7 @@ class Tile {
 
   HWY_INLINE void add_values(Block<R, T>& b, int64_t j) const {
     if constexpr (Reader::kSideBySide) {
-      if (b.whole(j)) return add_group(b, j, rows(part_.values, b.values + (j - b.first) / N));
+      if (b.whole(j)) return add_group(b, j, rows(part_.values, b.values, j));
     }
     if (b.has(j)) add_edge(b, j);
   }
