@@ -123,8 +123,9 @@ class Decoding {
       for (int64_t h = 0; h < call_.H; ++h)
         for (int64_t t = 0; t < call_.queries; ++t, to += q_slots_) {
           std::fill_n(to, q_slots_, 0.f);
+          const float* const q = call_.q.data + call_.q.offset({b, h, t, 0});
           for (int64_t c = 0; c < call_.D; ++c)
-            to[decode_slot<T>(c, q_slots_)] = static_cast<float>(scale) * call_.q(b, h, t, c);
+            to[decode_slot<T>(c, q_slots_)] = static_cast<float>(scale) * q[c * call_.q.stride[3]];
         }
   }
 

@@ -1,8 +1,6 @@
 // What one to four rows of decoding do with the keys and values that they share, compiled once for each
 // instruction set; included by decode_f32.cc alone, after hwy/foreach_target.h.
 //
-// Packed: a vector that holds numbers of R rows has K = N / R lanes for each of them, lane r K + i for key i.
-//
 // A row's bits are the same in every tile. A score is one chain of multiply-adds over the columns in each
 // lane, then one tree of additions. Blocks and groups of N keys count from the cache's beginning: a block's
 // maximum comes first, its sum of exponentials is one chain for each j % N, its sum of values one chain over
@@ -32,130 +30,9 @@ namespace regard::attention::HWY_NAMESPACE {
 
 namespace sn = regard::simd::HWY_NAMESPACE;
 
-constexpr int64_t kBlock = 128;  // keys that share a maximum and are summed before they join the state
-constexpr int64_t kAheadBytes =
-    4096;  // about that much from the rows that are read to those that are fetched
+constexpr int64_t kBlock = 128;        // keys that share a maximum and are summed before they join the state
+constexpr int64_t kAheadBytes = 4096;  // about that much from the rows that are read to those fetched
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-/// Vectors of q that R rows hold beside N sums of products, and vectors of o for each of R rows.
-constexpr int64_t most_q(int64_t R) { return N >= 16 ? (R == 4 ? 2 : 4) : 4 / R; }
-constexpr int64_t most_sums(int64_t R) { return N >= 16 ? 4 : 4 / R; }
-
-/// Reads the last columns of rows.
-template <class Reader>
-struct Last {
-  using Element = typename Reader::Element;
-  static constexpr int64_t kParts = Reader::kParts, kColumns = Reader::kColumns;
-  const Reader& reader;
-  int64_t count;
-
-  HWY_INLINE void load(const Element* row, int64_t column, V* to) const {
-    reader.tail(row, column, count, to);
-  }
-};
-
-/// C loads of columns from c on: s_rj += q_r' k_j, packed in no vector yet, one of each product.
-template <int64_t R, int64_t C, class Reader, class Rows>
-HWY_INLINE void add_products(const Reader& reader, const float* q, int64_t q_slots, Rows keys, int64_t c,
-                             V* s) {
-  constexpr int64_t K = N / R, P = Reader::kParts;
-  V some_q[R][C * P];
-  REGARD_UNROLL
-  for (int64_t r = 0; r < R; ++r) {
-    REGARD_UNROLL
-    for (int64_t v = 0; v < C * P; ++v)
-      some_q[r][v] = hn::LoadU(d, q + r * q_slots + c / P + v / P * N + v % P * (q_slots / P));
-  }
-  REGARD_UNROLL
-  for (int64_t i = 0; i < K; ++i) {
-    V key[C * P];
-    REGARD_UNROLL
-    for (int64_t n = 0; n < C; ++n) {
-      keys.fetch(c, n);
-      reader.load(keys.row, c + n * Reader::kColumns, key + n * P);
-    }
-    if (i + 1 < K) keys.next();
-    REGARD_UNROLL
-    for (int64_t v = 0; v < C * P; ++v) {
-      REGARD_UNROLL
-      for (int64_t r = 0; r < R; ++r) s[r * K + i] = hn::MulAdd(key[v], some_q[r][v], s[r * K + i]);
-    }
-  }
-}
-
-/// Columns that `products` of R rows reads at a time.
-template <int64_t R, class Reader>
-constexpr int64_t kStep = std::max<int64_t>(1, most_q(R) / Reader::kParts) * Reader::kColumns;
-
-/// q_r' k_j of R rows and the first K of `keys`, packed. kSteps: D is a multiple of kStep, and the sums stay
-/// in registers for want of other code.
-template <int64_t R, bool kSteps, class Reader, class Rows>
-HWY_INLINE V products(const Reader& reader, const float* q, int64_t q_slots, const Rows& keys, int64_t D) {
-  constexpr int64_t kColumns = Reader::kColumns, kMost = kStep<R, Reader>;
-  V s[N];
-  REGARD_UNROLL
-  for (int64_t i = 0; i < N; ++i) s[i] = hn::Zero(d);
-  int64_t c = 0;
-  for (; c + kMost <= D; c += kMost) add_products<R, kMost / kColumns>(reader, q, q_slots, keys, c, s);
-  if constexpr (!kSteps) {
-    for (; c + kColumns <= D; c += kColumns) add_products<R, 1>(reader, q, q_slots, keys, c, s);
-    if (c < D) add_products<R, 1>(Last<Reader>{reader, D - c}, q, q_slots, keys, c, s);
-  }
-  return sums_of_lanes(s);
-}
-
-/// C loads of columns from c on: sum_r += sum_j p_rj v_j over the first N of `values`.
-template <int64_t R, int64_t C, class Reader, class Rows>
-HWY_INLINE void add_columns(const Reader& reader, const float* p, Rows values, int64_t c, float* sums,
-                            int64_t slots, int64_t row_stride) {
-  constexpr int64_t K = N / R, P = Reader::kParts;
-  const auto at = [&](int64_t r, int64_t v) REGARD_VECTOR_LAMBDA {
-    return sums + r * row_stride + c / P + v / P * N + v % P * (slots / P);
-  };
-  V sum[R][C * P];
-  REGARD_UNROLL
-  for (int64_t r = 0; r < R; ++r) {
-    REGARD_UNROLL
-    for (int64_t v = 0; v < C * P; ++v) sum[r][v] = hn::LoadU(d, at(r, v));
-  }
-  for (int64_t j = 0; j < N; j += K, p = opaque(p + N)) {
-    REGARD_UNROLL
-    for (int64_t i = 0; i < K; ++i) {
-      V value[C * P];
-      REGARD_UNROLL
-      for (int64_t n = 0; n < C; ++n) {
-        values.fetch(c, n);
-        reader.load(values.row, c + n * Reader::kColumns, value + n * P);
-      }
-      values.next();
-      REGARD_UNROLL
-      for (int64_t r = 0; r < R; ++r) {
-        const V weight = hn::Set(d, p[r * K + i]);
-        REGARD_UNROLL
-        for (int64_t v = 0; v < C * P; ++v) sum[r][v] = hn::MulAdd(weight, value[v], sum[r][v]);
-      }
-    }
-  }
-  REGARD_UNROLL
-  for (int64_t r = 0; r < R; ++r) {
-    REGARD_UNROLL
-    for (int64_t v = 0; v < C * P; ++v) hn::StoreU(sum[r][v], d, at(r, v));
-  }
-}
-
-/// In each lane, the result of `op` over the K lanes of its row; lanes far apart first.
-template <int64_t K, class Op>
-HWY_INLINE V over_keys(V x, [[maybe_unused]] const Op& op) {
-#if HWY_TARGET <= HWY_AVX2
-  if constexpr (K >= 16) x = op(x, hn::ConcatLowerUpper(d, x, x));
-  if constexpr (K >= 8) x = op(x, hn::SwapAdjacentBlocks(x));
-#endif
-#if HWY_TARGET != HWY_SCALAR
-  if constexpr (K >= 4) x = op(x, hn::Shuffle1032(x));
-  if constexpr (K >= 2) x = op(x, hn::Shuffle2301(x));
-#endif
-  return x;
-}
 
 /// A block of keys on its way through a tile: scored, exponentiated, its values added.
 template <int64_t R, class T>
@@ -234,8 +111,8 @@ class Tile {
   void open(Block<R, T>& b, int64_t first, int64_t begin, int64_t end) const {
     b.first = first;
     int64_t all_begin = std::max(first, begin), all_end = std::min(first + kBlock, end);
-    b.any_begin = all_end;
-    b.any_end = all_begin;
+    b.any_begin = first + kBlock;
+    b.any_end = first;
     for (int64_t r = 0; r < R; ++r) {
       b.begin[r] = std::max({first, begin, part_.band.begin(query_[r])});
       b.end[r] = std::min({first + kBlock, end, part_.band.end(query_[r])});
