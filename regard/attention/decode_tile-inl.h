@@ -73,6 +73,8 @@ class Tile {
         even_(Reader::kSideBySide && (!part.keys.table || part.keys.page_size % N == 0)) {
     for (int64_t r = 0; r < R; ++r) {
       query_[r] = (row + r) % part.queries;
+      begin_[r] = part.band.begin(query_[r]);
+      end_[r] = part.band.end(query_[r]);
       const float slope = part.slopes ? part.slopes[(row + r) / part.queries] : 0;
       std::fill_n(slopes_ + r * K, K, slope);
       std::fill_n(m_ + r * K, K, state(r)[0]);
@@ -114,8 +116,8 @@ class Tile {
     b.any_begin = first + kBlock;
     b.any_end = first;
     for (int64_t r = 0; r < R; ++r) {
-      b.begin[r] = std::max({first, begin, part_.band.begin(query_[r])});
-      b.end[r] = std::min({first + kBlock, end, part_.band.end(query_[r])});
+      b.begin[r] = std::max({first, begin, begin_[r]});
+      b.end[r] = std::min({first + kBlock, end, end_[r]});
       all_begin = std::max(all_begin, b.begin[r]);
       all_end = std::min(all_end, b.end[r]);
       if (b.begin[r] >= b.end[r]) continue;
@@ -132,9 +134,14 @@ class Tile {
 
   /// Writes where the groups of a block and `ahead_` more begin.
   void list(const CacheRows<T>& cache, int64_t first, const T** to) const {
+    const int64_t groups = kBlock / N + ahead_;
+    if (!cache.table) {  // what follows the part is fetched too: another part reads it
+      const T* row = cache.row(first);
+      for (int64_t i = 0; i < groups; ++i, row += N * cache.position_stride) to[i] = row;
+      return;
+    }
     const int64_t begin = part_.begin / N * N, last = (part_.end - 1) / N * N;
-    for (int64_t i = 0; i < kBlock / N + ahead_; ++i)
-      to[i] = cache.row(cache.table ? std::clamp(first + i * N, begin, last) : first + i * N);
+    for (int64_t i = 0; i < groups; ++i) to[i] = cache.row(std::clamp(first + i * N, begin, last));
   }
   /// The group of rows that begins at key j and is listed.
   Evenly<T> rows(const CacheRows<T>& cache, const T* const* listed, int64_t j) const {
@@ -287,7 +294,7 @@ class Tile {
   float* states_;
   int64_t ahead_;  // groups from the one that is read to the one that is fetched
   bool even_, biased_ = false;
-  int64_t query_[R];
+  int64_t query_[R], begin_[R], end_[R];     // the keys that a row may attend to
   HWY_ALIGN float slopes_[N], m_[N], l_[N];  // packed
 };
 
