@@ -110,11 +110,11 @@ struct Evenly {
   HWY_INLINE void next() { row = opaque(row + stride); }
   HWY_INLINE Evenly from(int64_t i) const { return {row + i * stride, stride, ahead}; }
   /// Asks for what will be read soon, once a cache line: the n-th vector of words behind `column`, where a
-  /// cache line is taken to begin.
+  /// cache line is taken to begin. Without a claim to stay (locality 0): a row is read once.
   HWY_INLINE void fetch(int64_t column, int64_t n) const {
     constexpr int64_t kBytes = N * static_cast<int64_t>(sizeof(float));
     if (n * kBytes % 64 == 0)
-      __builtin_prefetch(row + (ahead + column) + n * kBytes / static_cast<int64_t>(sizeof(T)));
+      __builtin_prefetch(row + (ahead + column) + n * kBytes / static_cast<int64_t>(sizeof(T)), 0, 0);
   }
 };
 
