@@ -45,7 +45,8 @@ def by_threads(objects, name, share, first):
 
 def decode_name(o):
     heads = f"{o['heads']}/{o['kv_heads']}" if o["heads"] != o["kv_heads"] else f"{o['heads']}"
-    return f"{o['b']} x {heads} heads, {o['keys']} keys of {o['width']}, {o['stored']}" + (f", pages of {o['page']}" if o["page"] else "")
+    queries = f"{o['queries']} queries, " if o["queries"] != 1 else ""
+    return f"{o['b']} x {heads} heads, {queries}{o['keys']} keys of {o['width']}, {o['stored']}" + (f", pages of {o['page']}" if o["page"] else "")
 
 
 def additive(objects):

@@ -15,10 +15,6 @@
 namespace regard::attention {
 namespace {
 
-constexpr int64_t kLane = 16;  // rows of scratch are whole vectors
-
-int64_t whole_vectors(int64_t n) { return (n + kLane - 1) / kLane * kLane; }
-
 template <class Numbers>
 void expect_count(const char* name, const Numbers& numbers, int64_t expected, const char* letter) {
   if (!numbers.empty())
@@ -107,16 +103,17 @@ class Decoding {
       : call_(call),
         rows_(call.group() * call.queries),
         splits_((call.capacity() + kDecodeSplit - 1) / kDecodeSplit),
-        q_stride_(whole_vectors(call.D)),
-        state_stride_(kDecodeStateHeader + whole_vectors(call.E)),
+        q_slots_(decode_slots<T>(call.D)),
+        o_slots_(decode_slots<T>(call.E)),
+        state_stride_(decode_state_size(o_slots_)),
         q_(scratch.data()),
-        states_(scratch.data() + call.B * call.H * call.queries * q_stride_) {
+        states_(scratch.data() + call.B * call.H * call.queries * q_slots_) {
     if (static_cast<int64_t>(scratch.size()) < size())
       throw ShapeError("[attention] scratch [" + std::to_string(scratch.size()) + "], expected at least [" +
                        std::to_string(size()) + "]");
   }
 
-  int64_t size() const { return call_.B * call_.H * call_.queries * (q_stride_ + splits_ * state_stride_); }
+  int64_t size() const { return call_.B * call_.H * call_.queries * (q_slots_ + splits_ * state_stride_); }
   int64_t parts() const { return call_.B * call_.key_heads * splits_; }
 
   void scale_queries() const {
@@ -124,9 +121,11 @@ class Decoding {
     float* to = q_;
     for (int64_t b = 0; b < call_.B; ++b)
       for (int64_t h = 0; h < call_.H; ++h)
-        for (int64_t t = 0; t < call_.queries; ++t, to += q_stride_) {
-          for (int64_t c = 0; c < call_.D; ++c) to[c] = static_cast<float>(scale) * call_.q(b, h, t, c);
-          std::fill(to + call_.D, to + q_stride_, 0.f);
+        for (int64_t t = 0; t < call_.queries; ++t, to += q_slots_) {
+          std::fill_n(to, q_slots_, 0.f);
+          const float* const q = call_.q.data + call_.q.offset({b, h, t, 0});
+          for (int64_t c = 0; c < call_.D; ++c)
+            to[decode_slot<T>(c, q_slots_)] = static_cast<float>(scale) * q[c * call_.q.stride[3]];
         }
   }
 
@@ -145,15 +144,15 @@ class Decoding {
                  .Dv = call_.E,
                  .heads = call_.group(),
                  .queries = call_.queries,
-                 .q = q_ + head * rows_ * q_stride_,
+                 .q = q_ + head * rows_ * q_slots_,
                  .slopes = slopes.empty() ? nullptr : slopes.data() + h * call_.group(),
                  .softcap = static_cast<float>(call_.options.softcap),
                  .band = band,
                  .begin = begin,
                  .end = end,
                  .states = state(head, split, 0),
-                 .q_stride = q_stride_,
-                 .state_stride = state_stride_});
+                 .q_slots = q_slots_,
+                 .o_slots = o_slots_});
   }
 
   /// Merges the states of the parts that a row attends to, in order, and adds the sink.
@@ -171,19 +170,24 @@ class Decoding {
     }
     double sum =
         sink.empty() || m == -kInfinity ? 0 : std::exp(static_cast<double>(sink[static_cast<size_t>(h)]) - m);
-    float* const to = out.data + out.offset({b, h, t, 0});
-    for (int64_t c = 0; c < call_.E; ++c) to[c * out.stride[3]] = 0;
-    if (m != -kInfinity) {
-      for (int64_t split = first; split < last; ++split) {
-        const double share = std::exp(static_cast<double>(state(head, split, row)[0]) - m);
-        sum += share * static_cast<double>(state(head, split, row)[1]);
-      }
+    for (int64_t split = first; split < last && m != -kInfinity; ++split) {
+      float* const part = state(head, split, row);
+      const double share = std::exp(static_cast<double>(part[0]) - m);
+      sum += share * static_cast<double>(part[1]);
+      part[2] = static_cast<float>(share);
+    }
+    const MatrixView<float> to{out.data + out.offset({b, h, t, 0}), 1, call_.E, 0, out.stride[3]};
+    if (first == last || m == -kInfinity)
+      for (int64_t c = 0; c < call_.E; ++c) to(0, c) = 0;
+    else
       for (int64_t split = first; split < last; ++split) {
         const float* const part = state(head, split, row);
-        const auto share = static_cast<float>(std::exp(static_cast<double>(part[0]) - m) / sum);
-        for (int64_t c = 0; c < call_.E; ++c) to[c * out.stride[3]] += share * part[kDecodeStateHeader + c];
+        const auto share = static_cast<float>(static_cast<double>(part[2]) / sum);
+        if (to.column_stride == 1)
+          add_share<1>(share, part + kDecodeStateHeader, split == first, to);
+        else
+          add_share<0>(share, part + kDecodeStateHeader, split == first, to);
       }
-    }
     if (log_sum_exp) log_sum_exp(b, h, t) = static_cast<float>(m == -kInfinity ? m : m + std::log(sum));
   }
 
@@ -192,6 +196,20 @@ class Decoding {
 
   float* state(int64_t head, int64_t split, int64_t row) const {
     return states_ + ((head * splits_ + split) * rows_ + row) * state_stride_;
+  }
+  /// to = share o of a state, or that more. kStride: of to's columns, 0 for any.
+  template <int64_t kStride>
+  void add_share(float share, const float* o, bool first, const MatrixView<float>& to) const {
+    const int64_t stride = kStride ? kStride : to.column_stride, columns = to.columns;
+    for (int64_t u = 0; u < kDecodeParts<T>; ++u, o += o_slots_ / kDecodeParts<T>) {
+      float* const x = to.data + u * stride;
+      const int64_t step = kDecodeParts<T> * stride,
+                    n = (columns - u + kDecodeParts<T> - 1) / kDecodeParts<T>;
+      if (first)
+        for (int64_t i = 0; i < n; ++i) x[i * step] = share * o[i];
+      else
+        for (int64_t i = 0; i < n; ++i) x[i * step] += share * o[i];
+    }
   }
   CacheRows<T> rows_of(const View4<const T>& x, int64_t b, int64_t h) const {
     const MatrixView<const int32_t>& table = call_.cache.block_table;
@@ -204,7 +222,7 @@ class Decoding {
   }
 
   const Call<float, T>& call_;
-  int64_t rows_, splits_, q_stride_, state_stride_;
+  int64_t rows_, splits_, q_slots_, o_slots_, state_stride_;
   float *q_, *states_;
 };
 
@@ -214,7 +232,7 @@ int64_t scratch_size(const View4<const float>& q, const DecodeCache<T>& cache) {
   const Call<float, T> call{q, cache, options};
   const int64_t splits = (call.capacity() + kDecodeSplit - 1) / kDecodeSplit;
   return call.B * call.H * call.queries *
-         (whole_vectors(call.D) + splits * (kDecodeStateHeader + whole_vectors(call.E)));
+         (decode_slots<T>(call.D) + splits * decode_state_size(decode_slots<T>(call.E)));
 }
 
 template <class T>

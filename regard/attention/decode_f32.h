@@ -2,7 +2,6 @@
 // The f32 kernel of decoding (Highway, dynamic dispatch): the queries of one head of keys over one part of
 // its cache.
 
-#include <algorithm>
 #include <cstdint>
 
 #include "regard/attention/problem.h"
@@ -18,18 +17,9 @@ struct CacheRows {
   const int32_t* table;
   int64_t page_size, page_stride, position_stride, column_stride;
 
-  /// Writes the addresses of positions [begin, end).
-  void addresses(int64_t begin, int64_t end, const T** to) const {
-    if (!table) {
-      for (int64_t j = begin; j < end; ++j) *to++ = data + j * position_stride;
-      return;
-    }
-    for (int64_t j = begin; j < end;) {
-      const int64_t page = j / page_size, page_begin = page * page_size;
-      const T* first = data + table[page] * page_stride;
-      for (const int64_t page_end = std::min(end, page_begin + page_size); j < page_end; ++j)
-        *to++ = first + (j - page_begin) * position_stride;
-    }
+  const T* row(int64_t j) const {
+    if (!table) return data + j * position_stride;
+    return data + table[j / page_size] * page_stride + j % page_size * position_stride;
   }
 };
 
@@ -38,18 +28,37 @@ template <class T>
 struct DecodePart {
   CacheRows<T> keys, values;
   int64_t D, Dv, heads, queries;
-  const float* q;       ///< [heads, queries, q_stride], scaled, zero behind D up to a whole vector
+  const float* q;       ///< [heads, queries, q_slots], scaled, zero where no column stands
   const float* slopes;  ///< [heads], ALiBi's, or null
   float softcap;        ///< 0: none
   Band band;            ///< which keys query t of the item may attend to
   int64_t begin, end;   ///< the part: positions
-  /// [heads, queries, state_stride]. A row's state: the largest score m, l = sum_j exp(s_j - m) and, from
-  /// kDecodeStateHeader on, o = sum_j exp(s_j - m) v_j. Nothing attended to: -infinity, 0, 0.
+  /// [heads, queries, decode_state_size]. A row's state: the largest score m, l = sum_j exp(s_j - m), room
+  /// for a number and, from kDecodeStateHeader on, o = sum_j exp(s_j - m) v_j in o_slots, then twice as many
+  /// of scratch. Nothing attended to: -infinity, 0, 0.
   float* states;
-  int64_t q_stride, state_stride;
+  int64_t q_slots, o_slots;
 };
 
 constexpr int64_t kDecodeStateHeader = 16;  ///< floats before o in a state
+constexpr int64_t decode_state_size(int64_t o_slots) { return kDecodeStateHeader + 2 * o_slots; }
+
+/// Numbers of the cache in a word of 32 bits: two of bfloat16.
+template <class T>
+constexpr int64_t kDecodeParts = sizeof(float) / sizeof(T);
+
+/// Rows of q and o are whole vectors of any instruction set. The cache is read in words: even columns of
+/// bfloat16 come first, then, from the middle on, the odd ones.
+template <class T>
+constexpr int64_t decode_slots(int64_t columns) {
+  constexpr int64_t kLanes = 16, kWhole = kDecodeParts<T> * kLanes;
+  return (columns + kWhole - 1) / kWhole * kWhole;
+}
+/// Where a column stands.
+template <class T>
+constexpr int64_t decode_slot(int64_t column, int64_t slots) {
+  return column / kDecodeParts<T> + column % kDecodeParts<T> * (slots / kDecodeParts<T>);
+}
 
 void decode_part(const DecodePart<float>& part);
 void decode_part(const DecodePart<BFloat16>& part);

@@ -275,6 +275,47 @@ TEST(Decode, BitsDependOnTheRowAlone) {
   });
 }
 
+/// Rows share keys in tiles; each of them alone gives the same.
+template <class T>
+void check_tiles(const Shape& shape) {
+  Problem<T> expected(shape);
+  expected.options.causal = true;
+  expected.options.window = {200, -1};  // rows of a tile begin and end at different keys
+  expected.decode();
+  expected.expect_close(5e-6);
+  const int64_t group = shape.H / shape.Hkv;
+  for (int64_t h = 0; h < shape.H; ++h)
+    for (int64_t t = 0; t < shape.T; ++t) {
+      View4<const float> q = expected.queries();
+      q.data += q.offset({0, h, t, 0});
+      q.shape = {1, 1, 1, shape.D};
+      DecodeCache<T> cache = expected.cache();
+      for (View4<const T>* x : {&cache.keys, &cache.values}) {
+        x->data += x->offset({0, h / group, 0, 0});
+        x->shape[1] = 1;
+      }
+      std::vector<float> out(static_cast<size_t>(shape.E)),
+          scratch(static_cast<size_t>(decode_scratch_size(q, cache)));
+      DecodeOptions<float> options = expected.options;
+      const std::vector<int64_t> offsets = {shape.S - shape.T + t};
+      options.offsets = offsets;
+      decode(q, cache, dense(out.data(), std::array<int64_t, 4>{1, 1, 1, shape.E}), {}, scratch, options);
+      for (int64_t c = 0; c < shape.E; ++c)
+        ASSERT_EQ(out[static_cast<size_t>(c)], expected.result()(0, h, t, c))
+            << "head " << h << " query " << t;
+    }
+}
+TEST(Decode, BitsAreTheSameInTilesOfAnySize) {
+  on_every_target([] {
+    for (const int64_t width : {64, 100, 128}) {
+      check_tiles<float>({1, 14, 2, 1, 300, width, 192 - width});
+      check_tiles<BFloat16>({1, 14, 2, 1, 300, width, 192 - width});
+    }
+    check_tiles<float>({1, 2, 1, 5, 400, 64, 64});
+    check_tiles<BFloat16>({1, 2, 1, 5, 400, 64, 64, 16});
+  });
+}
+
 TEST(DecodeThreads, AnyNumberGivesTheSameBits) {
   const Shape shape{5, 4, 2, 2, 2100, 24, 24, 32};
   Problem<float> expected(shape);
