@@ -154,13 +154,15 @@ boost::json::object train_one(const ModelBench& bench, const models::ModelKind& 
                           {"steps", last.step},
                           {"target_tokens_per_s", meter.tokens_per_s()},
                           {"gflops", meter.gflops()}};
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  row["peak_mib"] = usage.ru_maxrss / 1024;  // of training alone
   if (best) row["dev_loss"] = *best;
   row["quality"] = quality(directory, kind.task, test, pool);
   return row;
 }
 
-/// `work` in a child process: the JSON that it returns, with the child's peak memory. Throws what it threw,
-/// as text.
+/// `work` in a child process: the JSON that it returns, or {"error": what it threw}.
 template <class Work>
 boost::json::object in_child(const Work& work) {
   int ends[2];
@@ -189,14 +191,11 @@ boost::json::object in_child(const Work& work) {
     if (n > 0) text.append(piece, static_cast<size_t>(n));
   ::close(ends[0]);
   int status = 0;
-  struct rusage usage {};
-  while (::wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 130) throw Interrupted{};
   if (text.empty()) throw SystemError("a model's training ended without a result; is there memory enough?");
-  boost::json::object result = parse_json_object(text, "a model's result");
-  result["peak_mib"] = usage.ru_maxrss / 1024;
-  return result;
+  return parse_json_object(text, "a model's result");
 }
 
 std::vector<const models::ModelKind*> kinds_of(const ModelBench& bench, models::Task task) {
