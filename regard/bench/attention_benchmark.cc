@@ -36,7 +36,7 @@ void exact(const AttentionBenchmark& benchmark, ThreadPool& pool, const Report& 
 
 void decode(const AttentionBenchmark& benchmark, ThreadPool& pool, const Report& report) {
   for (const DecodeCase& each : decode_cases()) {
-    if (benchmark.quick && (each.page_size != 0 || each.H != each.Hkv)) continue;
+    if (benchmark.quick && (each.page_size != 0 || each.H != each.Hkv || each.T != 1)) continue;
     for (const bool bf16 : {false, true}) {
       const DecodeTimes times = measure(each, bf16, benchmark.seconds, pool);
       report({each.name() + (bf16 ? " bf16" : ""), times.decode * 1e3, times.bytes / times.decode * 1e-9,

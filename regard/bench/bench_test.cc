@@ -37,7 +37,7 @@ TEST(Bench, NamesTellCasesApart) {
   EXPECT_EQ(names.size(), cases);
   EXPECT_EQ((ExactCase{Pass::backward, {1, 8, 64, 32}, {true, 16, true, Extra::mask}}.name()),
             "backward 1,8,64,32 causal window 16 bf16 mask");
-  EXPECT_EQ((DecodeCase{1, 32, 8, 4096, 128, 16}.name()), "decode 1,32/8,4096,128 pages 16");
+  EXPECT_EQ((DecodeCase{1, 32, 8, 4096, 128, 16, 4}.name()), "decode 1,32/8,4096,128 queries 4 pages 16");
 }
 
 TEST(Bench, APlainReadReadsEveryWord) {

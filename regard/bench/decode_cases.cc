@@ -13,8 +13,9 @@
 namespace regard::bench {
 namespace {
 
-constexpr DecodeCase kCases[] = {{1, 8, 8, 4096, 64},   {64, 8, 8, 512, 64},     {1, 8, 8, 4096, 128},
-                                 {1, 32, 8, 4096, 128}, {1, 8, 8, 4096, 64, 16}, {64, 8, 8, 512, 64, 16}};
+constexpr DecodeCase kCases[] = {{1, 8, 8, 4096, 64},       {64, 8, 8, 512, 64},     {1, 8, 8, 4096, 128},
+                                 {1, 32, 8, 4096, 64},      {1, 64, 8, 4096, 64},    {1, 32, 8, 4096, 128},
+                                 {1, 8, 8, 4096, 64, 0, 4}, {1, 8, 8, 4096, 64, 16}, {64, 8, 8, 512, 64, 16}};
 
 /// Keys and values side by side in one block, pages in a scattered order.
 template <class T>
@@ -48,12 +49,12 @@ class Cache {
 template <class T>
 DecodeTimes measure_in(const DecodeCase& step, double time, ThreadPool& pool) {
   const Cache<T> cache(step);
-  const std::array<int64_t, 4> one{step.B, step.H, 1, step.D};
-  std::vector<float> q(static_cast<size_t>(step.B * step.H * step.D), 0.1f), out(q.size());
-  const View4<const float> queries = dense<const float>(q.data(), one);
+  const std::array<int64_t, 4> queries_shape{step.B, step.H, step.T, step.D};
+  std::vector<float> q(static_cast<size_t>(step.B * step.H * step.T * step.D), 0.1f), out(q.size());
+  const View4<const float> queries = dense<const float>(q.data(), queries_shape);
   std::vector<float> scratch(static_cast<size_t>(attention::decode_scratch_size(queries, cache.view())));
   const auto decode = [&] {
-    attention::decode(queries, cache.view(), dense(out.data(), one), {}, scratch, {}, &pool);
+    attention::decode(queries, cache.view(), dense(out.data(), queries_shape), {}, scratch, {}, &pool);
   };
   constexpr int64_t kPart = 1 << 16;  // words
   const int64_t words = cache.bytes() / 8;
@@ -74,6 +75,7 @@ std::string DecodeCase::name() const {
   std::string text = "decode " + std::to_string(B) + "," + std::to_string(H);
   if (Hkv != H) text += "/" + std::to_string(Hkv);
   text += "," + std::to_string(S) + "," + std::to_string(D);
+  if (T != 1) text += " queries " + std::to_string(T);
   return page_size ? text + " pages " + std::to_string(page_size) : text;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Decoding as it is measured: one query a head on a long cache, beside a plain read of the same memory.
+// Decoding as it is measured: few queries a head on a long cache, beside a plain read of the same memory.
 
 #include <cstdint>
 #include <span>
@@ -12,8 +12,9 @@ namespace regard::bench {
 struct DecodeCase {
   int64_t B, H, Hkv, S, D;  ///< items, heads of queries and of keys, positions, width
   int64_t page_size = 0;    ///< 0: contiguous
+  int64_t T = 1;            ///< queries
 
-  std::string name() const;  ///< "decode 1,8,4096,64", "decode 1,32/8,4096,128 pages 16"
+  std::string name() const;  ///< "decode 1,8,4096,64", "decode 1,32/8,4096,128 queries 4 pages 16"
 };
 
 std::span<const DecodeCase> decode_cases();

@@ -31,7 +31,7 @@ RESULT = {
     "processor": "P", "date": "2026-01-02", "peers": [{"peer": "torch 1"}, {"op": "a peer without a name"}],
     "exact": [exact("forward a", 1, 2.0, 0.875, PyTorch=5.0, ONNX_Runtime=3.0), exact("forward b", 1, 1.0, 0.5),
               exact("forward a", 2, 1.0, 0.75, PyTorch=4.0)],
-    "decode": [{"b": 1, "heads": 32, "kv_heads": 8, "keys": 512, "width": 64, "stored": "f32", "page": 16, "threads": 1,
+    "decode": [{"b": 1, "heads": 32, "kv_heads": 8, "queries": 1, "keys": 512, "width": 64, "stored": "f32", "page": 16, "threads": 1,
                 "of_read": 0.9, "compared_ms": 1.0, "peers_ms": {}}],
     "additive": [{"b": 1, "s": 2, "a": 3, "e": 4, "threads": 1, "lengths": lengths, "forward_ms": ms, "forward_backward_ms": 2 * ms}
                  for lengths, ms in (("ragged", 0.5), ("full", 0.25))] +
