@@ -128,7 +128,7 @@ void lstmn_forward(const LstmnTrace<T>& t) {
 /// Rows of the tape as they stand in the sentences, or back.
 Tensor turned(const Tensor& rows, const Ragged& sentences, bool reverse) {
   if (!reverse) return rows;
-  const Tensor result = Tensor::empty(rows.shape(), rows.dtype());
+  Tensor result = Tensor::empty(rows.shape(), rows.dtype());
   const auto width = static_cast<size_t>(rows.dim(1) * dtype_size(rows.dtype()));
   for (int64_t b = 0; b < sentences.count(); ++b)
     for (int64_t k = 0; k < sentences.length(b); ++k)
@@ -283,7 +283,7 @@ Tensor lstmn_sequence(const LstmnInputs& in, const Ragged& sentences, bool rever
         Tensor::empty({total, sentences.longest()}, type), Tensor::empty({total, 2 * N}, type),
         Tensor::empty({total, 4 * N}, type)});
     lstmn_forward(*trace);
-    const Tensor states = turned(trace->tape, sentences, reverse);
+    Tensor states = turned(trace->tape, sentences, reverse);
     const LstmnNodes nodes{input(in.x), input(in.q), input(in.U), input(in.W_h), input(in.W_s), input(in.v)};
     if (!nodes.any()) return states;
     return record(kLstmnSequence, states,

@@ -88,6 +88,7 @@ void generate(const GenerateArguments& a, const Common& common) {
   int64_t done = 0;
   const auto flush = [&] {
     std::vector<std::vector<int32_t>> ids;
+    ids.reserve(lines.size());
     for (const std::string& line : lines) ids.push_back(model.target->encode(line));
     const std::vector<std::span<const int32_t>> prompts(ids.begin(), ids.end());
     const auto found = continued(model, a, prompts, done, pool);

@@ -41,7 +41,7 @@ Type type_of(const CLI::Option& option) {
   if (type.value == "INT" || type.value == "UINT") type.value = "N";
   if (type.value == "FLOAT") type.value = "X";
   const size_t open = checks.find('{'), in = checks.find(" in [");
-  if (open != std::string::npos) {
+  if (open != std::string::npos && type.value == "TEXT") {
     type.value = checks.substr(open + 1, checks.find('}') - open - 1);
     std::replace(type.value.begin(), type.value.end(), ',', '|');
   } else if (in != std::string::npos) {

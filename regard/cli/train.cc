@@ -281,6 +281,7 @@ void add_model_options(CLI::App* verb, TrainArguments& a) {
     help += fmt::format("\n{}: {}", kind.name, kind.summary);
   }
   verb->add_option("--model", a.session.model, help)
+      ->type_name("NAME")
       ->capture_default_str()
       ->check(CLI::IsMember(names))
       ->group("Model");

@@ -192,6 +192,32 @@ TEST(Session, Case25SidesOfOneTokenTrain) {
   EXPECT_NO_THROW(models::load_model(folder / "m"));
 }
 
+TEST(Session, ALanguageModelReadsTextAlone) {
+  const tests::TemporaryFolder folder;
+  ThreadPool pool(1);
+  auto options = small(folder / "m", 2);
+  options.model = "gru-lm";
+  EXPECT_THROW(run_session(options, letters(40, false), {}, pool), DataError);
+  EXPECT_THROW(run_session(options, {}, {}, pool), DataError);
+  Lines lines;
+  lines.target = {"the first line", "and one more"};
+  run_session(options, lines, {}, pool);
+  EXPECT_TRUE(models::load_model(folder / "m", models::Task::language).is_stream);
+  EXPECT_THROW(models::load_model(folder / "m"), UsageError);
+  options.text_lines = options.resume = true;
+  EXPECT_THROW(run_session(options, lines, {}, pool), UsageError);
+  options.resume = false;
+  options.output = folder / "lines";
+  options.longest = 13;
+  std::vector<std::string> notes;
+  SessionHooks hooks;
+  hooks.note = [&](const std::string& message) { notes.push_back(message); };
+  run_session(options, lines, hooks, pool);
+  EXPECT_FALSE(models::load_model(folder / "lines", models::Task::language).is_stream);
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0], "1 of 2 lines are longer than 13 pieces and were cut (the first is number 1)");
+}
+
 TEST(Session, CutSentencesAreCounted) {
   const tests::TemporaryFolder folder;
   ThreadPool pool(1);

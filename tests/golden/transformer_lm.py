@@ -15,7 +15,7 @@ import recurrent_lm as lm
 import transformer
 
 V, D, L = transformer.V, transformer.D, transformer.L
-NAMES = ("after", "before", "relu", "window", "learned", "relative", "relative_bias", "rotary", "alibi", "none", "separate")
+NAMES = (*transformer.NAMES, "separate")
 
 
 def parameter_list(name):
