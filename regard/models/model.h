@@ -57,6 +57,8 @@ struct Memory {
   Tensor keys;                   ///< [S, A] projected once; undefined without attention
   std::vector<Tensor> layers{};  ///< keys and values [S, 2W] of every decoder layer, of a Transformer
   State initial_state;           ///< [B, ...]
+  std::vector<int32_t> words{};  ///< [S] the sources' words, for a pointer
+  Tensor W_out;                  ///< [V, K] of a model that computes its output weights
 };
 
 /// One decoder step for R hypotheses.
