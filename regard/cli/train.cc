@@ -261,8 +261,11 @@ struct AddField {
         ->check(CLI::Range(f.smallest, f.largest));
   }
   CLI::Option* operator()(const models::FlagField& f) const {
-    const char* const off = a.session.config.*f.member ? "!" : "";  // the option turns off what is on
-    return verb->add_flag(off + field.option(), a.session.config.*f.member, field.help);
+    bool& value = a.session.config.*f.member;
+    if (value)  // the option turns off what is on
+      return verb->add_flag_callback(
+          field.option(), [&value] { value = false; }, field.help);
+    return verb->add_flag(field.option(), value, field.help);
   }
   CLI::Option* operator()(const models::ChoiceField& f) const {
     return verb->add_option(field.option(), a.choices[field.name], field.help)
