@@ -216,7 +216,7 @@ void add_optimiser_options(CLI::App* verb, TrainArguments& a) {
   a.learning_rate =
       verb->add_option("--learning-rate", t.learning_rate,
                        "Rate of Adam at the end of the warm-up, after which it falls with the root of "
-                       "the step; for a transformer 0.0015 if nothing is said")
+                       "the step; if nothing is said 0.0015 for a transformer, 0.003 for intra-decoder")
           ->capture_default_str()
           ->check(CLI::PositiveNumber)
           ->group(kGroup);

@@ -75,7 +75,7 @@ Memory IntraDecoder::encode(std::span<const std::span<const int32_t>> sources, c
   memory.sources = encoded.sources;
   memory.h = memory.keys = encoded.h;                                          // h^e_i  [S, 2N]
   memory.W_out = shared() ? autograd::tanh(linear(W_emb_, W_proj_)) : W_out_;  //        [V, K]
-  for (const auto& source : sources) memory.words.insert(memory.words.end(), source.begin(), source.end());
+  memory.words = words_of(sources);                                            //        [S]
   const nn::CellState &forward = encoded.forward.back(), &backward = encoded.backward.back();
   const int64_t B = memory.sources.count(), S = memory.sources.longest();
   const DType dtype = memory.h.dtype();

@@ -43,5 +43,19 @@ TEST(IntraDecoder, WhatIsPointedAtIsLikelyToBeWritten) {
   EXPECT_LT(log_p[5], -25);
 }
 
+TEST(IntraDecoder, EmptySidesAreFinite) {
+  IntraDecoder model(small());
+  model.initialise(1);
+  const std::vector<int32_t> nothing, end{0}, word{3, 0};
+  SentencePairs pairs;
+  pairs.sources = {nothing, word, end};
+  pairs.targets = {word, end, nothing};
+  EXPECT_TRUE(std::isfinite(model.loss(pairs, {.smoothing = 0.1}).data<float>()[0]));
+  const Memory memory = model.encode(pairs.sources);
+  const Step step = model.step(std::vector<int32_t>(3, model.begin()), memory.initial_state, memory,
+                               std::vector<int32_t>{0, 1, 2});
+  for (const float log_p : step.logits.values<float>()) EXPECT_TRUE(std::isfinite(log_p));
+}
+
 }  // namespace
 }  // namespace regard::models

@@ -98,6 +98,8 @@ ModelKind intra_decoder() {
       {"embedding", "width", "intra_attention", "pointer", "separate_embeddings", "dropout"},
       make<IntraDecoder>};
   kind.defaults.embedding = kind.defaults.width = 128;
+  kind.defaults.dropout = 0.2;
+  kind.learning_rate = 3e-3;
   return kind;
 }
 
