@@ -42,43 +42,45 @@ void for_each_word(const PointedWords& pointed, int64_t row, Use&& use) {
     use(s, pointed.words[static_cast<size_t>(pointed.sources.begin(b) + s)]);
 }
 
-/// What backward needs beside the output layer's gradients.
-struct PointerGradients {
-  Tensor dz, d_alpha;
-};
-
-/// One row of the loss. With g = softmax(logits), s = sigmoid(z), a the weight on y in the source and
-/// m = s a + (1 - s) g_y, copied = s a / m and generated = 1 - copied are what y tells about the switch, and
-///   d loss / d logits_j = ((1 - e) generated + e) g_j - (1 - e) generated [j = y] - e / V,
-/// the gradient of a cross-entropy with other smoothing and scale;
-///   d loss / d z = (1 - e) (s - copied)      d loss / d alpha_s = - (1 - e) s / m  where x_s = y.
+/// The rows of the loss, and what backward needs beside the output layer's gradients.
 template <class T>
-double row_loss(const PointerInputs& in, const PointedWords& pointed, int64_t r, int32_t y, double e,
-                double scale, T* logits, T* db, const PointerGradients& gradients) {
-  const int64_t V = in.W.dim(0);
-  const T* const alpha = in.alpha.as_matrix<T>().row(r);
-  double a = 0;
-  for_each_word(pointed, r, [&](int64_t s, int32_t word) {
-    if (word == y) a += static_cast<double>(alpha[s]);
-  });
-  const auto z = static_cast<double>(in.z.data<T>()[r]);
-  const double log_g = static_cast<double>(logits[y]) - static_cast<double>(simd::log_sum_exp(logits, V));
-  const double log_generated = log_sigmoid(-z) + log_g, log_switch = log_sigmoid(z);
-  const double log_m = a > 0 ? log_add(log_switch + std::log(a), log_generated) : log_generated;
-  const double generated = std::exp(log_generated - log_m), share = (1 - e) * generated + e;
-  const double smoothing = share > 0 ? e / share : 0;
-  const double smooth = simd::cross_entropy(logits, V, y, smoothing, static_cast<T>(scale * share), db);
-  if (gradients.dz.defined()) {
-    gradients.dz.data<T>()[r] = static_cast<T>(scale * (1 - e) * (std::exp(log_switch) - (1 - generated)));
-    T* const d_alpha = gradients.d_alpha.as_matrix<T>().row(r);
-    const double d = -scale * (1 - e) * std::exp(log_switch - log_m);
+struct PointerRows {
+  const PointerInputs& in;
+  const PointedWords& pointed;
+  double e, scale;     // smoothing and scale
+  Tensor dz, d_alpha;  // undefined unless wanted
+
+  /// With g = softmax(logits), s = sigmoid(z), a the weight on y in the source and m = s a + (1 - s) g_y,
+  /// copied = s a / m and generated = 1 - copied are what y tells about the switch, and
+  ///   d loss / d logits_j = ((1 - e) generated + e) g_j - (1 - e) generated [j = y] - e / V,
+  /// the gradient of a cross-entropy with other smoothing and scale;
+  ///   d loss / d z = (1 - e) (s - copied)      d loss / d alpha_s = - (1 - e) s / m  where x_s = y.
+  double loss(int64_t r, int32_t y, T* logits, T* db) const {
+    const int64_t V = in.W.dim(0);
+    const T* const alpha = in.alpha.as_matrix<T>().row(r);
+    double a = 0;
     for_each_word(pointed, r, [&](int64_t s, int32_t word) {
-      if (word == y) d_alpha[s] = static_cast<T>(d);
+      if (word == y) a += static_cast<double>(alpha[s]);
     });
+    const auto z = static_cast<double>(in.z.data<T>()[r]);
+    const double log_g = static_cast<double>(logits[y]) - static_cast<double>(simd::log_sum_exp(logits, V));
+    const double log_generated = log_sigmoid(-z) + log_g, log_switch = log_sigmoid(z);
+    const double log_m = a > 0 ? log_add(log_switch + std::log(a), log_generated) : log_generated;
+    const double generated = std::exp(log_generated - log_m), share = (1 - e) * generated + e;
+    const double smoothing = share > 0 ? e / share : 0;
+    const double smooth = simd::cross_entropy(logits, V, y, smoothing, static_cast<T>(scale * share), db);
+    if (dz.defined()) {
+      dz.data<T>()[r] = static_cast<T>(scale * (1 - e) * (std::exp(log_switch) - (1 - generated)));
+      const auto d = static_cast<T>(-scale * (1 - e) * std::exp(log_switch - log_m));
+      T* const row = d_alpha.as_matrix<T>().row(r);
+      for_each_word(pointed, r, [&](int64_t s, int32_t word) {
+        if (word == y) row[s] = d;
+      });
+    }
+    // smooth = - (1 - e / share) log g_y - e / share mean_v log g_v
+    return -(1 - e) * log_m + (share * smooth + (1 - e) * generated * log_g);
   }
-  // smooth = - (1 - e / share) log g_y - e / share mean_v log g_v
-  return -(1 - e) * log_m + (share * smooth + (1 - e) * generated * log_g);
-}
+};
 
 }  // namespace
 
@@ -110,23 +112,23 @@ Tensor pointer_loss(const PointerInputs& in, const PointedWords& pointed, std::s
     using T = decltype(zero);
     const auto nx = input(in.x), nW = input(in.W), nb = input(in.b), nz = input(in.z), na = input(in.alpha);
     const bool wanted = nx || nW || nb || nz || na;
-    PointerGradients gradients;
+    PointerRows<T> row{in, pointed, smoothing, scale, {}, {}};
     if (wanted) {
-      gradients.dz = Tensor::zeros(in.z.shape(), in.z.dtype());
-      gradients.d_alpha = Tensor::zeros(in.alpha.shape(), in.alpha.dtype());
+      row.dz = Tensor::zeros(in.z.shape(), in.z.dtype());
+      row.d_alpha = Tensor::zeros(in.alpha.shape(), in.alpha.dtype());
     }
     const OutputRows rows = output_rows<T>(in.x, in.W, in.b, wanted, [&](int64_t r, T* logits, T* db) {
-      return row_loss(in, pointed, r, y[static_cast<size_t>(r)], smoothing, scale, logits, db, gradients);
+      return row.loss(r, y[static_cast<size_t>(r)], logits, db);
     });
     Tensor result = Tensor::full({1}, rows.loss * scale, in.x.dtype());
     if (!wanted) return result;
-    return record(kPointerLoss, result, [=](const Tensor& d) {
+    return record(kPointerLoss, result, [=, dz = row.dz, d_alpha = row.d_alpha](const Tensor& d) {
       const double factor = static_cast<double>(d.data<T>()[0]);
       contribute_scaled(nx, rows.dx, factor);
       contribute_scaled(nW, rows.dW, factor);
       contribute_scaled(nb, rows.db, factor);
-      contribute_scaled(nz, gradients.dz, factor);
-      contribute_scaled(na, gradients.d_alpha, factor);
+      contribute_scaled(nz, dz, factor);
+      contribute_scaled(na, d_alpha, factor);
     });
   });
 }

@@ -43,8 +43,7 @@ IntraDecoder::IntraDecoder(const ModelConfig& config) : EncoderDecoder(with_lstm
 
 void IntraDecoder::visit(const ParameterVisitor& visitor) {
   const auto& c = config();
-  const int64_t V = c.target_vocabulary, D = c.embedding, N = c.width,
-                K = c.intra_attention ? 6 * N : 4 * N;
+  const int64_t V = c.target_vocabulary, D = c.embedding, N = c.width, K = c.intra_attention ? 6 * N : 4 * N;
   const auto fan = nn::Initial::fan_in;
   if (shared()) {
     visitor("embedding", W_emb_, {V, D}, nn::Initial::normal(1));
@@ -66,7 +65,9 @@ void IntraDecoder::visit(const ParameterVisitor& visitor) {
 }
 
 Memory IntraDecoder::encode(std::span<const std::span<const int32_t>> sources) const {
-  return encode(sources, Dropout());
+  Memory memory = encode(sources, Dropout());
+  memory.packed_W_out = std::make_shared<const autograd::FrozenWeights>(std::span(&memory.W_out, 1));
+  return memory;
 }
 
 Memory IntraDecoder::encode(std::span<const std::span<const int32_t>> sources, const Dropout& dropout) const {
@@ -97,15 +98,14 @@ Tensor IntraDecoder::loss(const SentencePairs& pairs, const LossOptions& options
   const Memory memory = encode(pairs.sources, dropout);
   const TargetRows target = target_rows(pairs.targets, begin());
   const autograd::Ragged& T = target.targets;
+  const nn::CellState h_0{memory.initial_state[0], memory.initial_state[1]};
   const Tensor WEy = decoder_.project(rows(E_target(), target.previous.ids()));  // W E y + b  [T', 8N]
-  const Tensor h = nn::run(decoder_.cell(), WEy, target.previous.index(), T, false,
-                           {memory.initial_state[0], memory.initial_state[1]})
-                       .h;  // h^d_t      [T, 2N]
-  const autograd::Attended source =
+  const Tensor h = nn::run(decoder_.cell(), WEy, target.previous.index(), T, false, h_0).h;  // [T, 2N]
+  const autograd::Attended source =  // c^e [T, 2N] and alpha^e [T, longest S]
       intra_temporal_attention(linear(h, W_e_), memory.h, memory.h, memory.sources, T);
-  std::vector parts{h, source.context};  // c^e_t      [T, 2N]
-  if (config().intra_attention) parts.push_back(intra_decoder_attention(linear(h, W_d_), h, T));  // c^d_t
-  const Tensor seen = dropout(concat_columns(parts), kReadoutLayer, T);  //            [T, K]
+  std::vector parts{h, source.context};
+  if (config().intra_attention) parts.push_back(intra_decoder_attention(linear(h, W_d_), h, T));  // c^d
+  const Tensor seen = dropout(concat_columns(parts), kReadoutLayer, T);  // [h; c^e; c^d]  [T, K]
   const Tensor loss =
       config().pointer ? pointer_loss(pointer(seen, source.weights, memory),
                                       {memory.words, memory.sources, sentence_rows(T)}, target.y,
@@ -117,19 +117,19 @@ Tensor IntraDecoder::loss(const SentencePairs& pairs, const LossOptions& options
 
 Step IntraDecoder::step(std::span<const int32_t> y_prev, const State& state, const Memory& memory,
                         std::span<const int32_t> sentence_of) const {
-  const Tensor WEy = decoder_.project(rows(E_target(), y_prev));  // W E y_{t-1} + b  [R, 8N]
-  const nn::CellState next = nn::step(decoder_.cell(), WEy, {state[0], state[1]});
-  const Tensor& h = next.h;  // h^d_t  [R, 2N]
-  const auto [source, sums] =
+  const Tensor WEy = decoder_.project(rows(E_target(), y_prev));             // W E y_{t-1} + b  [R, 8N]
+  const auto [h, c] = nn::step(decoder_.cell(), WEy, {state[0], state[1]});  // h^d_t and memory  [R, 2N]
+  const auto [source, sums] =  // c^e_t [R, 2N] and alpha^e_t [R, longest S]
       intra_temporal_step(linear(h, W_e_), memory.h, memory.h, state[2], memory.sources, sentence_of);
-  std::vector parts{h, source.context};  // c^e_t  [R, 2N]
+  std::vector parts{h, source.context};
   if (config().intra_attention) parts.push_back(intra_decoder_step(linear(h, W_d_), state[3]));  // c^d_t
-  const Tensor seen = concat_columns(parts);  //        [R, K]
+  const Tensor seen = concat_columns(parts);  // [h^d_t; c^e_t; c^d_t]  [R, K]
+  const autograd::FrozenWeights::Use use(*memory.packed_W_out);
   const Tensor logits = config().pointer
                             ? pointer_log_probabilities(pointer(seen, source.weights, memory),
                                                         {memory.words, memory.sources, sentence_of})
-                            : linear(seen, memory.W_out, b_out_);  //        [R, V]
-  return {logits, {h, next.c, sums, nn::grown(state[3], h)}, source.weights};
+                            : linear(seen, memory.W_out, b_out_);  // [R, V]
+  return {logits, {h, c, sums, nn::grown(state[3], h)}, source.weights};
 }
 
 }  // namespace regard::models

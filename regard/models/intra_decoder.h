@@ -9,13 +9,17 @@
 namespace regard::models {
 
 /// With h^e_i the annotations of a bidirectional LSTM and h^d_t the state of an LSTM that has read y_{t-1}:
-///   e_ti   = h^d_t' W^e h^e_i                                                   2.1  intra-temporal
-///   attention e'_ti  = exp(e_ti) at the first step, else exp(e_ti) / sum_{u<t} exp(e_ui) alpha^e_ti = e'_ti
-///   / sum_j e'_tj         c^e_t = sum_i alpha^e_ti h^e_i alpha^d_tu = softmax_{u<t}(h^d_t' W^d h^d_u) c^d_t
-///   = sum_{u<t} alpha^d_tu h^d_u,  c^d_1 = 0   2.2 p(y_t | u_t = 0) = softmax(W_out [h^d_t; c^e_t; c^d_t] +
-///   b_out)              2.3  generated p(y_t = x_i | u_t = 1) = alpha^e_ti copied p(u_t = 1) = sigmoid(W_u
-///   [h^d_t; c^e_t; c^d_t] + b_u) p(y_t) = p(u_t = 1) p(y_t | u_t = 1) + p(u_t = 0) p(y_t | u_t = 0) W_out =
-///   tanh(W_emb W_proj)                                                   2.4  one table of embeddings
+///   e_ti = h^d_t' W^e h^e_i                                    2.1 intra-temporal attention
+///   e'_ti = exp(e_ti) at the first step, else exp(e_ti) / sum_{u<t} exp(e_ui)
+///   alpha^e_ti = e'_ti / sum_j e'_tj
+///   c^e_t = sum_i alpha^e_ti h^e_i
+///   alpha^d_tu = softmax_{u<t}(h^d_t' W^d h^d_u)               2.2 intra-decoder attention
+///   c^d_t = sum_{u<t} alpha^d_tu h^d_u,  c^d_1 = 0
+///   p(y_t | u_t = 0) = softmax(W_out [h^d_t; c^e_t; c^d_t] + b_out)      2.3 generated
+///   p(y_t = x_i | u_t = 1) = alpha^e_ti                        copied
+///   p(u_t = 1) = sigmoid(W_u [h^d_t; c^e_t; c^d_t] + b_u)
+///   p(y_t) = p(u_t = 1) p(y_t | u_t = 1) + p(u_t = 0) p(y_t | u_t = 0)
+///   W_out = tanh(W_emb W_proj)                                 2.4 one table of embeddings
 /// The paper is told at training which words are copied; here nobody says so, and the loss is - log p(y_t),
 /// summed over both ways (autograd/pointer.h, where label smoothing stands too). A word can be copied if it
 /// has a number in the one vocabulary of both sides, as every word has that is made of pieces.
