@@ -238,8 +238,7 @@ TEST(RepeatedTrigrams, WhatWouldRepeatOneIsPassedOver) {
   const auto free = search(parrot, sources, {.beam = 1, .max_length = 8}, pool);
   EXPECT_EQ(free[0][0].ids, (Ids{2, 3, 2, 3, 2, 3, 2, 3}));
   // After 2 3 2 3 not 2, so 1; after 2 3 1 2 3 neither 2 nor 1, so the end.
-  const auto banned =
-      search(parrot, sources, {.beam = 1, .max_length = 9, .no_repeat_trigrams = true}, pool);
+  const auto banned = search(parrot, sources, {.beam = 1, .max_length = 9, .no_repeat_trigrams = true}, pool);
   EXPECT_EQ(banned[0][0].ids, (Ids{2, 3, 2, 3, 1, 2, 3}));
   EXPECT_TRUE(banned[0][0].complete);
 }
