@@ -39,7 +39,10 @@ std::vector<const Operation*> all_operations() {
           &kSelfAttention,
           &kLinearSelfAttention,
           &kSumRows,
-          &kCrossAttention};
+          &kCrossAttention,
+          &kIntraTemporalAttention,
+          &kIntraDecoderAttention,
+          &kPointerLoss};
 }
 
 }  // namespace regard::autograd

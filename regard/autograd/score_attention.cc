@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "regard/attention/additive.h"
 #include "regard/attention/local.h"
 #include "regard/attention/scores.h"
+#include "regard/autograd/attended.h"
 #include "regard/autograd/contributions.h"
 #include "regard/autograd/operations.h"
 #include "regard/autograd/registry.h"
@@ -23,39 +23,7 @@ using RowSentences = std::vector<int32_t>;
 const Ragged kSources{{0, 2, 6, 7}};
 const RowSentences kRowSentences{0, 1, 2, 1, 1};
 
-/// Both results of an operation, side by side: [c | alpha].
-template <class T>
-struct Joined {
-  Tensor tensor;
-  int64_t E;
-
-  Joined(int64_t R, int64_t width, const Ragged& sources, DType type)
-      : tensor(Tensor::zeros({R, width + sources.longest()}, type)), E(width) {}
-  Joined(const Tensor& joined, int64_t width) : tensor(joined), E(width) {}
-  MatrixView<T> context() const { return tensor.as_matrix<T>().column_range(0, E); }
-  MatrixView<T> weights() const { return tensor.as_matrix<T>().column_range(E, tensor.dim(1)); }
-};
-
-Attended parted(const Tensor& joined, int64_t E) {
-  return {columns(joined, 0, E), columns(joined, E, joined.dim(1))};
-}
-
-Tensor joined(const Attended& attended) {
-  return concat_columns(std::vector{attended.context, attended.weights});
-}
-
 RowSentences kept(std::span<const int32_t> sentence_of) { return {sentence_of.begin(), sentence_of.end()}; }
-
-Tensor zeros_like(const Tensor& x) { return Tensor::zeros(x.shape(), x.dtype()); }
-
-/// A gradient that a kernel adds to: the node's own; without a node one that nobody reads.
-Tensor sum_of(const NodePointer& node, const Tensor& like) {
-  if (!node) return zeros_like(like);
-  node->contribute([](const Tensor& g, bool more) {
-    if (!more) std::memset(g.bytes(), 0, static_cast<size_t>(g.byte_size()));
-  });
-  return node->gradient;
-}
 
 }  // namespace
 

@@ -113,7 +113,7 @@ std::string evaluate(const Options& options, const Common& common) {
 void add_evaluate(CLI::App& app, Common& common) {
   const auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand(
-      "evaluate", "Scores of a translation: BLEU, chrF, accuracy; of links: AER; of a model: perplexity");
+      "evaluate", "Scores of a text: BLEU, chrF, ROUGE, accuracy; of links: AER; of a model: perplexity");
   CLI::Option* model =
       verb->add_option("DIR", options->model, "A model directory: perplexity of --target or --text");
   CLI::Option* source =
@@ -134,7 +134,7 @@ void add_evaluate(CLI::App& app, Common& common) {
                                ->type_name("FILE");
   verb->add_option("--metric", options->metrics, "What to print, with commas between")
       ->delimiter(',')
-      ->check(CLI::IsMember({"bleu", "chrf", "chrf++", "accuracy"}))
+      ->check(CLI::IsMember({"bleu", "chrf", "chrf++", "rouge", "accuracy", "repetition"}))
       ->default_str("bleu,chrf");
   verb->add_option("--tokenize", options->tokenization, "How BLEU cuts lines into words")
       ->check(CLI::IsMember({"13a", "none", "intl", "char"}))
@@ -153,6 +153,7 @@ void add_evaluate(CLI::App& app, Common& common) {
       "Examples:\n"
       "  regard evaluate --hypothesis out.fr --reference test.fr\n"
       "  regard evaluate --hypothesis out.fr --reference test.fr other.fr --metric bleu,chrf++\n"
+      "  regard evaluate --hypothesis summaries --reference written --metric rouge,repetition\n"
       "  regard evaluate --alignment links --gold gold.links\n"
       "  regard evaluate model --source test.en --target test.fr\n"
       "  regard evaluate model --text test.txt");

@@ -44,6 +44,7 @@ Type type_of(const CLI::Option& option) {
   if (open != std::string::npos && type.value == "TEXT") {
     type.value = checks.substr(open + 1, checks.find('}') - open - 1);
     std::replace(type.value.begin(), type.value.end(), ',', '|');
+    if (type.value.size() > kWidth - kColumn) type.value = "NAME";  // so many that the help text lists them
   } else if (in != std::string::npos) {
     type.range = checks.substr(in + 5, checks.find(']') - in - 5);
     if (const size_t dash = type.range.find(" - "); dash != std::string::npos)

@@ -108,8 +108,8 @@ void set_up(CLI::App& app, Common& common) {
       ->type_name("FILE");
   app.allow_config_extras(CLI::config_extras_mode::error);
   app.config_formatter(std::make_shared<VerbConfig>(app));
-  for (const auto add : {add_corpus, add_train, add_translate, add_generate, add_score, add_align,
-                         add_evaluate, add_entail, add_view, add_report, add_bench}) {
+  for (const auto add : {add_corpus, add_train, add_translate, add_summarise, add_generate, add_score,
+                         add_align, add_evaluate, add_entail, add_view, add_report, add_bench}) {
     add(app, common);
   }
   for (CLI::App* verb : app.get_subcommands({})) {

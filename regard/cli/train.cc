@@ -216,7 +216,7 @@ void add_optimiser_options(CLI::App* verb, TrainArguments& a) {
   a.learning_rate =
       verb->add_option("--learning-rate", t.learning_rate,
                        "Rate of Adam at the end of the warm-up, after which it falls with the root of "
-                       "the step; for a transformer 0.0015 if nothing is said")
+                       "the step; if nothing is said 0.0015 for a transformer, 0.003 for intra-decoder")
           ->capture_default_str()
           ->check(CLI::PositiveNumber)
           ->group(kGroup);
@@ -261,7 +261,11 @@ struct AddField {
         ->check(CLI::Range(f.smallest, f.largest));
   }
   CLI::Option* operator()(const models::FlagField& f) const {
-    return verb->add_flag(field.option(), a.session.config.*f.member, field.help);
+    bool& value = a.session.config.*f.member;
+    if (value)  // the option turns off what is on
+      return verb->add_flag_callback(
+          field.option(), [&value] { value = false; }, field.help);
+    return verb->add_flag(field.option(), value, field.help);
   }
   CLI::Option* operator()(const models::ChoiceField& f) const {
     return verb->add_option(field.option(), a.choices[field.name], field.help)

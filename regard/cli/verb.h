@@ -22,6 +22,7 @@ struct Common {
 void add_corpus(CLI::App& app, Common& common);
 void add_train(CLI::App& app, Common& common);
 void add_translate(CLI::App& app, Common& common);
+void add_summarise(CLI::App& app, Common& common);
 void add_generate(CLI::App& app, Common& common);
 void add_score(CLI::App& app, Common& common);
 void add_align(CLI::App& app, Common& common);

@@ -70,6 +70,30 @@ void add_candidates(const float* logits, int64_t V, double log_probability, int6
   into.insert(into.end(), best.begin(), best.end());
 }
 
+/// What would write three tokens in a row a second time.
+std::vector<int32_t> repeating(const std::vector<int32_t>& ids) {
+  std::vector<int32_t> tokens;
+  const size_t n = ids.size();
+  for (size_t i = 2; i < n; ++i)
+    if (ids[i - 2] == ids[n - 2] && ids[i - 1] == ids[n - 1]) tokens.push_back(ids[i]);
+  return tokens;
+}
+
+/// The continuations of one hypothesis that are looked at, from its row of logits.
+void add_continuations(const float* logits, int64_t V, const Live& live, int64_t row,
+                       const SearchOptions& options, std::vector<Candidate>& into) {
+  const int64_t count = 2 * options.beam;
+  const std::vector<int32_t> banned =
+      options.no_repeat_trigrams ? repeating(live.ids) : std::vector<int32_t>();
+  const auto first = static_cast<std::ptrdiff_t>(into.size());
+  add_candidates(logits, V, live.log_probability, row, count + static_cast<int64_t>(banned.size()), into);
+  if (banned.empty()) return;
+  const auto is_banned = [&](const Candidate& c) {
+    return std::find(banned.begin(), banned.end(), c.token) != banned.end();
+  };
+  into.erase(std::remove_if(into.begin() + first, into.end(), is_banned), into.end());
+}
+
 Hypothesis finish(const Live& live, double log_probability, size_t tokens, bool complete,
                   const SearchOptions& options) {
   return {live.ids, normalised(log_probability, tokens, options.length_penalty), complete, live.attention};
@@ -138,8 +162,7 @@ void search_group(const models::EncoderDecoder& model, std::span<const std::span
         if (live.ids.size() < sentence.prompt.size())
           candidates.push_back({live.log_probability, sentence.prompt[live.ids.size()], row});
         else
-          add_candidates(logits.row(row), logits.columns, live.log_probability, row, 2 * options.beam,
-                         candidates);
+          add_continuations(logits.row(row), logits.columns, live, row, options, candidates);
         ++row;
       }
       advance(sentence, std::move(candidates), step, first_row, options, kept);

@@ -16,6 +16,9 @@ struct SearchOptions {
   double length_penalty =
       1;  ///< score = log-probability / (tokens with the end symbol)^length_penalty, applied once
   int64_t max_length = 0;  ///< tokens; 0: twice the source's length and 10 more
+  /// No three tokens in a row are written twice in a hypothesis (Paulus, Xiong and Socher 2017,
+  /// arXiv:1705.04304, 2.5): what would make it so has probability 0, and the others keep theirs.
+  bool no_repeat_trigrams = false;
   int64_t sentences = 64;  ///< so many go through the decoder together; results do not depend on it
 };
 

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
 
 #include "regard/decoding/forced.h"
 #include "regard/decoding/translator.h"
@@ -154,6 +156,91 @@ TEST_P(Search, HypothesesAreSortedDistinctAndScoredOnce) {
 TEST_P(Search, OutputStopsAtTheLengthLimit) {
   for (const auto& list : search(*model_, sources_, {.beam = 2, .max_length = 3}, pool_))
     for (const auto& hypothesis : list) EXPECT_LE(hypothesis.ids.size(), 3U);
+}
+
+/// Whether three tokens in a row stand twice.
+bool repeats_a_trigram(const Ids& ids) {
+  std::set<std::array<int32_t, 3>> seen;
+  for (size_t i = 2; i < ids.size(); ++i)
+    if (!seen.insert({ids[i - 2], ids[i - 1], ids[i]}).second) return true;
+  return false;
+}
+
+/// Greedy search that passes over what would write a trigram again.
+Ids greedy_without_repetition(const models::EncoderDecoder& model, std::span<const int32_t> source,
+                              size_t limit) {
+  const std::vector<std::span<const int32_t>> one{source};
+  const models::Memory memory = model.encode(one);
+  models::State state = memory.initial_state;
+  Ids ids;
+  while (ids.size() < limit) {
+    const Ids previous{ids.empty() ? model.begin() : ids.back()};
+    const models::Step step = model.step(previous, state, memory, Ids{0});
+    int32_t best = -1;
+    for (int32_t y = 0; y < kV - 1; ++y) {
+      Ids next = ids;
+      next.push_back(y);
+      const float* logits = step.logits.data<float>();
+      if ((y == text::Vocabulary::kEnd || !repeats_a_trigram(next)) && (best < 0 || logits[y] > logits[best]))
+        best = y;
+    }
+    if (best == text::Vocabulary::kEnd) break;
+    ids.push_back(best);
+    state = step.state;
+  }
+  return ids;
+}
+
+TEST_P(Search, NoTrigramIsRepeatedIfSoAsked) {
+  const std::span<const std::span<const int32_t>> few(sources_.data(), 8);
+  const auto banned = search(*model_, few, {.beam = 1, .no_repeat_trigrams = true}, pool_);
+  for (size_t i = 0; i < few.size(); ++i)
+    EXPECT_EQ(banned[i][0].ids, greedy_without_repetition(*model_, few[i], 2 * few[i].size() + 10));
+  for (const auto& list : search(*model_, few, {.beam = 3, .no_repeat_trigrams = true}, pool_))
+    for (const auto& hypothesis : list) EXPECT_FALSE(repeats_a_trigram(hypothesis.ids));
+}
+
+/// Says a b a b a b ..., whatever it reads, until it may not.
+class Parrot final : public models::EncoderDecoder {
+ public:
+  Parrot() : EncoderDecoder(config()) {}
+  bool attends() const override { return false; }
+  Tensor loss(const models::SentencePairs&, const models::LossOptions&) const override { return {}; }
+  models::Memory encode(std::span<const std::span<const int32_t>> sources) const override {
+    models::Memory memory;
+    for (size_t b = 0; b < sources.size(); ++b) memory.sources.push_back(1);
+    memory.initial_state = {Tensor::zeros({memory.sources.count(), 1})};
+    return memory;
+  }
+  models::Step step(std::span<const int32_t> y_prev, const models::State& state, const models::Memory&,
+                    std::span<const int32_t>) const override {
+    models::Step step{Tensor::zeros({static_cast<int64_t>(y_prev.size()), 5}), state, {}};
+    for (size_t r = 0; r < y_prev.size(); ++r)  // 2 after 3 and at first, else 3; and 1 rather than the end
+      for (const auto& [word, logit] : {std::pair{y_prev[r] == 2 ? 3 : 2, 9.0F}, {1, 5.0F}})
+        step.logits.as_matrix<float>()(static_cast<int64_t>(r), word) = logit;
+    return step;
+  }
+
+ private:
+  static models::ModelConfig config() {
+    models::ModelConfig config;
+    config.source_vocabulary = config.target_vocabulary = 5;
+    return config;
+  }
+  void visit(const models::ParameterVisitor&) override {}
+};
+
+TEST(RepeatedTrigrams, WhatWouldRepeatOneIsPassedOver) {
+  const Parrot parrot;
+  const Ids source{0};
+  const std::vector<std::span<const int32_t>> sources{source};
+  ThreadPool pool(1);
+  const auto free = search(parrot, sources, {.beam = 1, .max_length = 8}, pool);
+  EXPECT_EQ(free[0][0].ids, (Ids{2, 3, 2, 3, 2, 3, 2, 3}));
+  // After 2 3 2 3 not 2, so 1; after 2 3 1 2 3 neither 2 nor 1, so the end.
+  const auto banned = search(parrot, sources, {.beam = 1, .max_length = 9, .no_repeat_trigrams = true}, pool);
+  EXPECT_EQ(banned[0][0].ids, (Ids{2, 3, 2, 3, 1, 2, 3}));
+  EXPECT_TRUE(banned[0][0].complete);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Search, testing::ValuesIn(tests::all_writer_variants()), tests::variant_name);

@@ -1,8 +1,10 @@
 #include "regard/evaluation/evaluate_files.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/json.hpp>
 
 #include "regard/base/error.h"
@@ -11,6 +13,8 @@
 #include "regard/evaluation/alignment_error.h"
 #include "regard/evaluation/bleu.h"
 #include "regard/evaluation/chrf.h"
+#include "regard/evaluation/rouge.h"
+#include "regard/evaluation/version.h"
 #include "regard/text/utf8.h"
 
 namespace regard::evaluation {
@@ -77,22 +81,44 @@ Result accuracy_result(const Lines& hypothesis, const std::vector<Lines>& refere
           {{"score", result.score}, {"correct", result.correct}, {"lines", result.lines}}};
 }
 
+Result rouge_result(const Lines& hypothesis, const std::vector<Lines>& references) {
+  const Rouge result = rouge(hypothesis, references);
+  const std::string signature =
+      fmt::format("f1|nrefs:{}|stem:no|version:{}", references.size(), kMetricsVersion);
+  return {fmt::format("ROUGE-1 = {:.2f}, ROUGE-2 = {:.2f}, ROUGE-L = {:.2f} ({})\n", 100 * result.rouge1,
+                      100 * result.rouge2, 100 * result.rougeL, signature),
+          {{"rouge1", 100 * result.rouge1},
+           {"rouge2", 100 * result.rouge2},
+           {"rougeL", 100 * result.rougeL},
+           {"signature", signature}}};
+}
+
+Result repetition_result(const Lines& hypothesis) {
+  const RepeatedTrigrams result = repeated_trigrams(hypothesis);
+  return {fmt::format("repeated trigrams = {:.2f} % ({} of {})\n", 100 * result.share(), result.repeated,
+                      result.total),
+          {{"score", 100 * result.share()}, {"repeated", result.repeated}, {"total", result.total}}};
+}
+
+constexpr std::array kMetrics = {"bleu", "chrf", "chrf++", "rouge", "accuracy", "repetition"};
+
 Result score(const std::string& metric, const Lines& hypothesis, const std::vector<Lines>& references,
              Tokenization tokenization) {
   if (metric == "bleu") return bleu_result(hypothesis, references, tokenization);
   if (metric == "chrf") return chrf_result(hypothesis, references, ChrfKind::chrf);
   if (metric == "chrf++") return chrf_result(hypothesis, references, ChrfKind::chrf_plus_plus);
+  if (metric == "rouge") return rouge_result(hypothesis, references);
+  if (metric == "repetition") return repetition_result(hypothesis);
   return accuracy_result(hypothesis, references);
 }
 
 void check(const EvaluateOptions& options, const std::vector<std::filesystem::path>& references) {
   if (references.empty()) throw UsageError("no reference; give a file with --reference");
-  if (options.metrics.empty()) throw UsageError("no metric; there are bleu, chrf, chrf++ and accuracy");
-  for (const std::string& metric : options.metrics) {
-    if (metric != "bleu" && metric != "chrf" && metric != "chrf++" && metric != "accuracy") {
-      throw UsageError("no metric '" + metric + "'; there are bleu, chrf, chrf++ and accuracy");
-    }
-  }
+  const std::string known = fmt::format("there are {}", fmt::join(kMetrics, ", "));
+  if (options.metrics.empty()) throw UsageError("no metric; " + known);
+  for (const std::string& metric : options.metrics)
+    if (std::find(kMetrics.begin(), kMetrics.end(), metric) == kMetrics.end())
+      throw UsageError("no metric '" + metric + "'; " + known);
 }
 
 std::vector<Links> read_links(const std::filesystem::path& path) {

@@ -10,7 +10,8 @@
 namespace regard::evaluation {
 
 struct EvaluateOptions {
-  std::vector<std::string> metrics = {"bleu", "chrf"};   ///< of "bleu", "chrf", "chrf++", "accuracy"
+  /// Of "bleu", "chrf", "chrf++", "rouge", "accuracy", "repetition" (of the hypothesis, in word trigrams).
+  std::vector<std::string> metrics = {"bleu", "chrf"};
   Tokenization tokenization = Tokenization::mteval_13a;  ///< of BLEU
   bool json = false;
 };

@@ -44,6 +44,19 @@ TEST_F(EvaluateFiles, PrintsALineForEachMetric) {
             "chrF2++ = 67.35 (nrefs:1|case:mixed|eff:yes|nc:6|nw:2|space:no|version:regard-0.1)\n");
 }
 
+TEST_F(EvaluateFiles, ScoresSummaries) {
+  const auto h = file("h", "the cat sat on the mat\na b c a b c\n");
+  const auto r = file("r", "the cat is on the mat\na b c\n");
+  // ROUGE-1 (5/6 + 2/3) / 2, ROUGE-2 (3/5 + 4/7) / 2
+  EXPECT_EQ(evaluate_files(h, {r}, {.metrics = {"rouge", "repetition"}}),
+            "ROUGE-1 = 75.00, ROUGE-2 = 58.57, ROUGE-L = 75.00 (f1|nrefs:1|stem:no|version:regard-0.1)\n"
+            "repeated trigrams = 12.50 % (1 of 8)\n");
+  const auto json =
+      boost::json::parse(evaluate_files(h, {r}, {.metrics = {"rouge", "repetition"}, .json = true}));
+  EXPECT_NEAR(json.at("rouge").at("rouge2").to_number<double>(), 100 * (3 / 5.0 + 4 / 7.0) / 2, 1e-12);
+  EXPECT_EQ(json.at("repetition").at("repeated"), 1);
+}
+
 TEST_F(EvaluateFiles, PrintsJson) {
   const auto h = file("h", "the cat sat on the mat\n");
   const auto r = file("r", "the cat is on the mat\n");

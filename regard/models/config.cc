@@ -97,6 +97,9 @@ std::vector<ConfigField> make_fields() {
        FlagField{&ModelConfig::separate_embeddings}},
       {"tied_embeddings", "The output layer's weights are the embeddings (Press and Wolf 2017)",
        FlagField{&ModelConfig::tied_embeddings}},
+      {"intra_attention", "The decoder does not look back at its own earlier states (Paulus et al. 2017)",
+       FlagField{&ModelConfig::intra_attention}},
+      {"pointer", "No word is copied from the source (Paulus et al. 2017)", FlagField{&ModelConfig::pointer}},
       {"dropout", "Share of numbers dropped in training, of states between layers and before the output",
        NumberField{&ModelConfig::dropout, 0, 0.95}},
       {"attention_dropout", "Share of attention weights dropped in training",
@@ -162,7 +165,8 @@ struct FromJson {
 }  // namespace
 
 std::string ConfigField::option() const {
-  std::string result = "--" + name;
+  const auto* flag = std::get_if<FlagField>(&kind);
+  std::string result = (flag && ModelConfig().*flag->member ? "--no-" : "--") + name;
   std::replace(result.begin(), result.end(), '_', '-');
   return result;
 }

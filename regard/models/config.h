@@ -41,6 +41,8 @@ struct ModelConfig {
   bool residual = false;
   bool separate_embeddings = false;
   bool tied_embeddings = false;
+  bool intra_attention = true;  ///< of Paulus's decoder to its earlier states
+  bool pointer = true;          ///< that copies source words
   Score score = Score::general;
   Attention attention = Attention::global;
   int64_t window = 0;                               ///< half width of local attention; 0: not given, all
@@ -82,7 +84,8 @@ struct ConfigField {
   std::string name, help;
   std::variant<IntegerField, NumberField, FlagField, ChoiceField, ListField> kind;
 
-  std::string option() const;  ///< "--readout-width"
+  /// "--readout-width"; of a flag that is on if nothing is said "--no-pointer".
+  std::string option() const;
 };
 
 /// Every field but the vocabularies' sizes, in the order in which they are written.

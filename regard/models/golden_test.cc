@@ -52,16 +52,17 @@ boost::json::object golden(const std::string& file, const std::string& configura
   return all.at("configurations").as_object().at(configuration).as_object();
 }
 
-void expect_golden(const EncoderDecoder& model, const boost::json::object& expected) {
+void expect_golden(const EncoderDecoder& model, const boost::json::object& expected,
+                   const SentencePairs& pairs = golden_pairs()) {
   autograd::Tape tape;
   for (const auto& p : model.parameters()) tape.watch(p.value);
   {
     const autograd::Tape::Recording recording(tape);
-    const Tensor loss = model.loss(golden_pairs(), {.smoothing = 0.1});
+    const Tensor loss = model.loss(pairs, {.smoothing = 0.1});
     EXPECT_NEAR(loss.data<double>()[0], expected.at("loss").as_double(), 1e-11);
     tape.backward(loss);
   }
-  EXPECT_NEAR(model.loss(golden_pairs(), {}).data<double>()[0], expected.at("plain").as_double(), 1e-11);
+  EXPECT_NEAR(model.loss(pairs, {}).data<double>()[0], expected.at("plain").as_double(), 1e-11);
   const auto& list = expected.at("parameters").as_array();
   const auto parameters = model.parameters();
   ASSERT_EQ(list.size(), parameters.size());
@@ -273,6 +274,42 @@ TEST_P(LstmnEncoderGolden, LossAttentionAndEveryGradient) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, LstmnEncoderGolden, testing::Values("", "_two_layers_both_ways"));
+
+class IntraDecoderGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(IntraDecoderGolden, LossEveryGradientAttentionAndProbabilities) {
+  const auto expected = golden("intra_decoder.json", GetParam());
+  ModelConfig config = golden_config();
+  for (const char* name : {"intra_attention", "pointer", "separate_embeddings"})
+    config.*std::get<FlagField>(config_field(name).kind).member = expected.at(name).as_bool();
+  const auto model = golden_model("intra-decoder", config);
+  const std::vector<std::vector<int32_t>> targets{{3, 9, 5, 3, 0}, {7, 0}};  // words that are copied
+  SentencePairs pairs = golden_pairs();
+  pairs.targets.assign(targets.begin(), targets.end());
+  expect_golden(*model, expected, pairs);
+  const Memory memory = model->encode(pairs.sources);
+  State state = select(memory.initial_state, std::vector<int32_t>{0});
+  int32_t y = model->begin();
+  for (size_t t = 0; t < targets[0].size(); ++t) {
+    const Step step = model->step(std::vector<int32_t>{y}, state, memory, std::vector<int32_t>{0});
+    const auto& alpha = expected.at("attention").as_array()[t].as_array();
+    for (size_t s = 0; s < alpha.size(); ++s)
+      EXPECT_NEAR(step.alpha.data<double>()[s], alpha[s].to_number<double>(), 1e-13);
+    state = step.state;
+    y = targets[0][t];
+    double sum = 0;
+    for (const double logit : step.logits.values<double>()) sum += std::exp(logit);
+    EXPECT_NEAR(step.logits.data<double>()[y] - std::log(sum),
+                expected.at("log_p").as_array()[t].to_number<double>(), 1e-13);
+    if (config.pointer) {
+      EXPECT_NEAR(sum, 1, 1e-13);  // log-probabilities as they are
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, IntraDecoderGolden,
+                         testing::Values("whole", "no_intra_attention", "no_pointer", "separate_embeddings"),
+                         [](const testing::TestParamInfo<std::string>& test) { return test.param; });
 
 TEST(Models, WeightsOfAnotherShapeAreRefused) {
   ModelConfig wider = golden_config();

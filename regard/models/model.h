@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "regard/autograd/frozen_weights.h"
 #include "regard/autograd/operations.h"
 #include "regard/autograd/sequences.h"
 #include "regard/models/config.h"
@@ -57,6 +58,9 @@ struct Memory {
   Tensor keys;                   ///< [S, A] projected once; undefined without attention
   std::vector<Tensor> layers{};  ///< keys and values [S, 2W] of every decoder layer, of a Transformer
   State initial_state;           ///< [B, ...]
+  std::vector<int32_t> words{};  ///< [S] the sources' words, for a pointer
+  Tensor W_out{};                ///< [V, K] of a model that computes its output weights
+  std::shared_ptr<const autograd::FrozenWeights> packed_W_out{};  ///< for the steps
 };
 
 /// One decoder step for R hypotheses.

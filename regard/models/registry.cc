@@ -5,6 +5,7 @@
 #include "regard/models/bahdanau.h"
 #include "regard/models/decomposable.h"
 #include "regard/models/fixed_vector.h"
+#include "regard/models/intra_decoder.h"
 #include "regard/models/lstmn.h"
 #include "regard/models/luong.h"
 #include "regard/models/recurrent_lm.h"
@@ -90,6 +91,18 @@ ModelKind transformer_lm() {
   return language(kind);
 }
 
+ModelKind intra_decoder() {
+  ModelKind kind{
+      "intra-decoder",
+      "summaries: attention away from what was seen, and a pointer (Paulus, Xiong and Socher 2017)",
+      {"embedding", "width", "intra_attention", "pointer", "separate_embeddings", "dropout"},
+      make<IntraDecoder>};
+  kind.defaults.embedding = kind.defaults.width = 128;
+  kind.defaults.dropout = 0.2;
+  kind.learning_rate = 3e-3;
+  return kind;
+}
+
 std::vector<ModelKind> make_list() {
   return {
       fixed_vector("rnn", "one vector a sentence, Elman cells (Cho et al. 2014, Sutskever et al. 2014)",
@@ -114,6 +127,7 @@ std::vector<ModelKind> make_list() {
         "bidirectional", "dropout"},
        make<Lstmn>},
       transformer(),
+      intra_decoder(),
       recurrent_lm("rnn-lm", "language model of Elman cells (Mikolov et al. 2010)", nn::CellKind::elman),
       recurrent_lm("lstm-lm", "language model of LSTM cells (Sundermeyer, Schlueter and Ney 2012)",
                    nn::CellKind::lstm),

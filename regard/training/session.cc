@@ -420,11 +420,17 @@ class Session {
   double dev_bleu(const models::EncoderDecoder& model, const Data& data) const {
     std::vector<std::span<const int32_t>> sources;
     std::vector<std::string> references, hypotheses;
+    int64_t longest_source = 0, longest_target = 0;
     for (int64_t i = 0; i < std::min(options_.bleu_lines, data.dev_source.size()); ++i) {
       sources.push_back(data.dev_source[i]);
       references.push_back(lines_.dev_target[static_cast<size_t>(i)]);
+      longest_source = std::max(longest_source, data.dev_source.length(i));
+      longest_target = std::max(longest_target, data.dev_target.length(i));
     }
-    for (const auto& found : decoding::search(model, sources, {.beam = 1}, pool_))
+    decoding::SearchOptions search{.beam = 1};
+    // Summaries: a model that does not know yet when to end would go on for twice the text's length.
+    if (2 * longest_target < longest_source) search.max_length = 2 * longest_target + 10;
+    for (const auto& found : decoding::search(model, sources, search, pool_))
       hypotheses.push_back(found.empty() ? "" : target_->decode(found[0].ids));
     return evaluation::corpus_bleu(hypotheses, references).score;
   }

@@ -11,7 +11,8 @@ import unittest
 
 from support import Case, reports, run
 
-VERBS = ["corpus", "train", "translate", "generate", "score", "align", "evaluate", "entail", "view", "report", "bench"]
+VERBS = ["corpus", "train", "translate", "summarise", "generate", "score", "align", "evaluate", "entail", "view", "report",
+         "bench"]
 
 
 class Commands(Case):

@@ -67,7 +67,7 @@ inline std::vector<ModelVariant> all_model_variants(models::Task task = models::
       models::ModelConfig changed = config;
       if (const auto* flag = std::get_if<models::FlagField>(&field.kind)) {
         changed.*flag->member = !(changed.*flag->member);
-        add("_" + field.name, changed);
+        add((changed.*flag->member ? "_" : "_no_") + field.name, changed);
       }
       if (const auto* choice = std::get_if<models::ChoiceField>(&field.kind))
         for (size_t i = 0; i < choice->names.size(); ++i) {
