@@ -152,9 +152,9 @@ void check_labelled(const TrainingData& a, const std::string& model) {
 void check_language_data(const TrainingData& a, const std::string& model) {
   for (const auto& [option, given] :
        {std::pair("--source", !a.source.empty()), std::pair("--target", !a.target.empty()),
-        std::pair("--data", !a.data.empty()), std::pair("--from", !a.from.empty()),
-        std::pair("--to", !a.to.empty()), std::pair("--dev-source", !a.dev_source.empty()),
-        std::pair("--dev-target", !a.dev_target.empty()),
+        std::pair("--data", !a.data.empty()), std::pair("--dev-data", !a.dev_data.empty()),
+        std::pair("--from", !a.from.empty()), std::pair("--to", !a.to.empty()),
+        std::pair("--dev-source", !a.dev_source.empty()), std::pair("--dev-target", !a.dev_target.empty()),
         std::pair("--guided-alignment", !a.guided_alignment.empty())})
     if (given)
       throw UsageError(

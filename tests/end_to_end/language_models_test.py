@@ -132,6 +132,7 @@ class LanguageModels(Case):
         self.refused(2, "train", "--model", "lstm-lm", *pair, *out, says=["--source", "--text F"])
         self.refused(2, "train", "--model", "lstm-lm", *text, "--guided-alignment", self.path, *out, says="--guided-alignment")
         self.refused(2, "train", "--model", "lstm-lm", *text, "--reverse-source", *out, says="--reverse-source says nothing")
+        self.refused(2, "train", "--model", "lstm-lm", *text, "--dev-data", self.path, *out, says="--dev-data")
         self.refused(2, "train", "--model", "lstm-lm", *out, says="give --text F")
         self.refused(2, "train", "--model", "bahdanau", *text, *out, says=["--text", "language models"])
         self.refused(2, "train", "--model", "gru", *pair, "--text-lines", *out, says="--text-lines")
