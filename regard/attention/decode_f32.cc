@@ -14,7 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace regard::attention::HWY_NAMESPACE {
 
 constexpr int64_t kMostRows = N >= 16 ? 4 : N >= 4 ? 2 : 1;  // of a tile
-constexpr int64_t kShared = 512;  // keys that tiles attend to in turns: they stay in the second-level cache
+/// Keys that tiles attend to in turns: they stay in the second-level cache.
+constexpr int64_t kShared = kBlock;
 
 template <class T>
 void clear_states(const DecodePart<T>& part) {

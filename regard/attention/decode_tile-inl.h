@@ -30,11 +30,11 @@ namespace regard::attention::HWY_NAMESPACE {
 
 namespace sn = regard::simd::HWY_NAMESPACE;
 
-constexpr int64_t kBlock = 128;        // keys that share a maximum and are summed before they join the state
+constexpr int64_t kBlock = 512;        // keys that share a maximum and are summed before they join the state
 constexpr int64_t kAheadBytes = 4096;  // about that much from the rows that are read to those fetched
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// A block of keys on its way through a tile: scored, exponentiated, its values added.
+/// A block of keys in a tile: scored, exponentiated, its values added.
 template <int64_t R, class T>
 struct Block {
   static constexpr int64_t kGroups = kBlock / N;
@@ -57,8 +57,9 @@ struct Block {
   float* group(int64_t j) { return p + (j - first) * R; }
 };
 
-/// R consecutive rows of a part. A block's exponentials are computed while the next one is scored, and its
-/// values added while the one behind that is: keys and values flow in evenly, and nothing is waited for.
+/// R consecutive rows of a part. All keys of a block are scored before its values are added: memory is read
+/// as one stream at a time. A group's exponentials are computed while the values of the group before are
+/// added, so that nothing is waited for.
 template <int64_t R, class Reader>
 class Tile {
   using T = typename Reader::Element;
@@ -85,19 +86,19 @@ class Tile {
 
   /// Attends to the keys of positions [begin, end), `begin` a multiple of kBlock or the part's.
   void run(int64_t begin, int64_t end) {
-    Block<R, T> blocks[3];
-    const int64_t first = begin / kBlock, count = (end + kBlock - 1) / kBlock - first;
-    for (int64_t n = 0; n < count + 2; ++n) {
-      Block<R, T>&scored = blocks[n % 3], &exponentiated = blocks[(n + 2) % 3], &added = blocks[(n + 1) % 3];
-      open(scored, (first + n) * kBlock, begin, end);
-      for (int64_t j = 0; j < kBlock; j += N) {
-        score(scored, scored.first + j);
-        if (exponentiated.has(exponentiated.first + j)) exponentiate(exponentiated, exponentiated.first + j);
-        add_values(added, added.first + j);
+    Block<R, T> b;
+    for (int64_t first = begin / kBlock * kBlock; first < end; first += kBlock) {
+      open(b, first, begin, end);
+      for (int64_t j = first; j < first + kBlock && j < end; j += N) score(b, j);
+      join_largest(b);
+      if (b.empty()) continue;
+      if (b.has(first)) exponentiate(b, first);
+      for (int64_t j = first; j < first + kBlock && j < end; j += N) {
+        if (b.has(j + N)) exponentiate(b, j + N);
+        add_values(b, j);
       }
-      join_values(added);
-      if (!exponentiated.empty()) join_sums(exponentiated);
-      join_largest(scored);
+      join_values(b);
+      join_sums(b);
     }
     for (int64_t r = 0; r < R; ++r) state(r)[0] = m_[r * K], state(r)[1] = l_[r * K];
   }
