@@ -132,6 +132,44 @@ Tensor swish(const Tensor& x) {
   });
 }
 
+const Operation kSwishLinear("swish_linear", [] {
+  return std::vector{sample("W swish(x) + b", {{3, 4}, {2, 4}, {2}},
+                            [](auto in) { return swish_linear(in[0], in[1], in[2]); })};
+});
+
+Tensor swish_linear(const Tensor& x, const Tensor& W, const Tensor& b) {
+  const auto nx = input(x), nW = input(W), nb = input(b);
+  if (!nx && !nW && !nb) return linear(swish(x), W, b);
+  if (W.rank() != 2 || x.dim(-1) != W.dim(1) || b.size() != W.dim(0))
+    throw ShapeError("[swish_linear] x " + shape_text(x.shape()) + ", W " + shape_text(W.shape()) + ", b " +
+                     shape_text(b.shape()));
+  return dispatch(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const auto activated = [](const Tensor& h) {
+      const Tensor s = Tensor::empty(h.shape(), h.dtype());
+      simd::swish(h.data<T>(), s.data<T>(), h.size());
+      return s;
+    };
+    const Tensor y = Tensor::empty({x.rows(), W.dim(0)}, x.dtype());
+    gemm::multiply(activated(x).template as_matrix<T>(), W.as_matrix<T>().transposed(), y.as_matrix<T>(),
+                   {.bias = b.data<T>()});
+    return record(kSwishLinear, y, [=](const Tensor& dy) {
+      const MatrixView<const T> d = dy.as_matrix<T>();
+      const Tensor s = activated(x);
+      add_product<T>(nW, d.transposed(), s.template as_matrix<T>());
+      add_row_sum<T>(nb, d);
+      if (!nx) return;
+      gemm::multiply(d, MatrixView<const T>(W.as_matrix<T>()),
+                     s.template as_matrix<T>());  // the gradient of s
+      nx->contribute([&](const Tensor& g, bool more) {
+        const Tensor dx = more ? Tensor::empty(g.shape(), g.dtype()) : g;
+        simd::swish_backward(x.data<T>(), s.template data<T>(), dx.data<T>(), s.size());
+        if (more) simd::add(g.data<T>(), dx.data<T>(), g.data<T>(), g.size());
+      });
+    });
+  });
+}
+
 const Operation kScaledRows("scaled_rows", [] {
   return std::vector{sample("3 times rows 2 0 2", {{3, 4}}, [](auto in) {
     return scaled_rows(in[0], std::vector<int32_t>{2, 0, 2}, 3);

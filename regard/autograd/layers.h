@@ -27,6 +27,10 @@ Tensor add_dropout(const Tensor& a, const Tensor& x, const RowDropout& dropout);
 /// x sigmoid(x).  Ramachandran, Zoph and Le 2017, arXiv:1710.05941.
 Tensor swish(const Tensor& x);
 
+/// linear(swish(x), W, b), which computes swish(x) again in backward instead of keeping it: a feed-forward
+/// layer's widest matrix is kept once.  x [R, K], W [N, K], b [N]; returns [R, N].
+Tensor swish_linear(const Tensor& x, const Tensor& W, const Tensor& b);
+
 /// factor times rows ids[0], ids[1], ... of the table [V, N]; the table's gradient stays sparse.
 Tensor scaled_rows(const Tensor& table, std::span<const int32_t> ids, double factor);
 

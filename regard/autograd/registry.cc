@@ -39,6 +39,7 @@ std::vector<const Operation*> all_operations() {
           &kSelfAttention,
           &kLinearSelfAttention,
           &kSumRows,
+          &kSwishLinear,
           &kCrossAttention,
           &kIntraTemporalAttention,
           &kIntraDecoderAttention,

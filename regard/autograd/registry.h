@@ -9,7 +9,7 @@ extern const Operation kLinear, kAdd, kAddBias, kMultiply, kMix, kTanh, kSigmoid
     kConcatColumns, kConcatRows, kRows, kRowRange, kMaxout, kDropout, kSum, kElmanSequence, kLstmSequence,
     kGruSequence, kLstmnSequence, kAdditiveAttention, kAttentionDecoder, kDotAttention, kLocationAttention,
     kLocalAttention, kLocalCentres, kGuidedLoss, kOutputLoss, kLayerNorm, kAddDropout, kSwish, kScaledRows,
-    kRotary, kSelfAttention, kCrossAttention, kLinearSelfAttention, kSumRows, kIntraTemporalAttention,
-    kIntraDecoderAttention, kPointerLoss;
+    kRotary, kSelfAttention, kCrossAttention, kLinearSelfAttention, kSumRows, kSwishLinear,
+    kIntraTemporalAttention, kIntraDecoderAttention, kPointerLoss;
 
 }  // namespace regard::autograd

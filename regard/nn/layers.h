@@ -76,7 +76,8 @@ struct FeedForward {
   }
   Tensor operator()(const Tensor& x) const {
     const Tensor h = first(x);  // [R, F]
-    return second(activation == FeedForwardActivation::swish ? autograd::swish(h) : autograd::relu(h));
+    if (activation == FeedForwardActivation::swish) return autograd::swish_linear(h, second.W, second.b);
+    return second(autograd::relu(h));
   }
 };
 

@@ -40,9 +40,9 @@ class Pool {
       }
     }
     const int64_t alignment = size >= kHugePage ? kHugePage : 64;
-    if (size >= kHugePage) size = (size + kHugePage - 1) / kHugePage * kHugePage;
-    void* memory = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(size));
-    if (!memory) throw std::bad_alloc();
+    void* memory = nullptr;
+    if (::posix_memalign(&memory, static_cast<size_t>(alignment), static_cast<size_t>(size)) != 0)
+      throw std::bad_alloc();
     if (size >= kHugePage) ::madvise(memory, static_cast<size_t>(size), MADV_HUGEPAGE);
     const std::lock_guard lock(mutex_);
     ++statistics_.blocks_from_system;
