@@ -40,7 +40,26 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view b
   file.commit();
 }
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+namespace {
+
+/// Where a file of this name is replaced: a link stays and what it points to is replaced. Throws SystemError
+/// for what is there and is no file (a device, a pipe): replacing it would destroy it.
+std::filesystem::path replaceable(std::filesystem::path path) {
+  std::error_code error;
+  if (std::filesystem::is_symlink(path, error)) {
+    const auto target = std::filesystem::weakly_canonical(path, error);
+    if (!error) path = target;
+  }
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+      !std::filesystem::is_directory(status))
+    throw SystemError(path.string() + " is no file that can be replaced; give the name of a file");
+  return path;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(replaceable(std::move(path))) {
   temporary_ = path_;
   temporary_ += ".tmp";
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -1,6 +1,7 @@
 #include "regard/base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -53,6 +54,19 @@ TEST(File, FullDiskIsReportedAndLeavesNothing) {
     EXPECT_EQ(error.error_number(), ENOSPC);
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "x"));
+}
+
+TEST(File, ALinkStaysAndADeviceIsNotReplaced) {
+  const tests::TemporaryFolder folder;
+  write_file_atomically(folder / "real", "old");
+  std::filesystem::create_symlink(folder / "real", folder / "link");
+  write_file_atomically(folder / "link", "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(read_file(folder / "real"), "new");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THROW(write_file_atomically(folder / "pipe", "x"), SystemError);
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "pipe.tmp"));
 }
 
 }  // namespace

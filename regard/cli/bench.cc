@@ -36,6 +36,8 @@ std::string heading(int threads) {
 
 /// The lines of `regard bench attention`: printed as they come, or all in one object.
 void attention(const BenchArguments& arguments, const Common& common) {
+  if (has_model_options(arguments.models))
+    throw UsageError("`bench attention` reads no data and trains no models; that is `bench models`");
   const bench::AttentionBenchmark benchmark{
       .threads = common.thread_count(),
       .seconds = arguments.seconds.value_or(arguments.quick ? 0.02 : 0.2),
@@ -69,6 +71,7 @@ void attention(const BenchArguments& arguments, const Common& common) {
 }
 
 void models(const BenchArguments& arguments, const Common& common) {
+  if (arguments.seconds) throw UsageError("--seconds is for `bench attention`; models have --minutes");
   ModelBench bench = arguments.models;
   bench.quick = arguments.quick;
   bench_models(bench, common);

@@ -9,6 +9,7 @@
 #include <boost/json.hpp>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <iostream>
 #include <optional>
 
@@ -58,10 +59,10 @@ class ProductMeter {
   void report(const training::Report& report) {
     const auto now = std::chrono::steady_clock::now();
     const int64_t operations = gemm::operations();
+    if (report.target_tokens_per_s) speeds_.push_back(*report.target_tokens_per_s);
     if (started_ && !report.dev_loss && report.target_tokens_per_s) {
       seconds_ += std::chrono::duration<double>(now - since_).count();
       operations_ += static_cast<double>(operations - before_);
-      speeds_.push_back(*report.target_tokens_per_s);
     }
     started_ = true;
     since_ = now;
@@ -131,7 +132,7 @@ boost::json::object train_one(const ModelBench& bench, const models::ModelKind& 
   session.training.batch_tokens = bench.batch_tokens;
   session.training.learning_rate = kind.learning_rate;
   session.training.label_smoothing = kind.label_smoothing;
-  session.training.report_every = bench.quick ? 2 : 20;
+  session.training.report_every = bench.quick ? 1 : 10;
   session.training.save_every = 1e9;  // at the end alone
   ThreadPool pool(threads);
   ProductMeter meter;
@@ -187,20 +188,43 @@ boost::json::object in_child(const Work& work) {
   ::close(ends[1]);
   std::string text;
   char piece[4096];
-  for (ssize_t n; (n = ::read(ends[0], piece, sizeof piece)) > 0 || (n < 0 && errno == EINTR);)
+  for (ssize_t n; (n = ::read(ends[0], piece, sizeof piece)) > 0 || (n < 0 && errno == EINTR);) {
     if (n > 0) text.append(piece, static_cast<size_t>(n));
+    if (n < 0 && Interruption::happened())
+      ::kill(child, SIGINT);  // who asked may have asked this process alone
+  }
   ::close(ends[0]);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 130) throw Interrupted{};
+  if (Interruption::happened() || (WIFEXITED(status) && WEXITSTATUS(status) == 130)) {
+    std::cerr << "regard: interrupted; models that were done stand above\n";
+    throw Interrupted{};
+  }
   if (text.empty()) throw SystemError("a model's training ended without a result; is there memory enough?");
   return parse_json_object(text, "a model's result");
 }
 
+/// A folder that goes when its owner does, unless it is to be kept.
+struct Folder {
+  std::filesystem::path path;
+  bool kept;
+  Folder(std::filesystem::path where, bool keep) : path(std::move(where)), kept(keep) {
+    std::filesystem::create_directories(path);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    if (!kept) std::filesystem::remove_all(path, ignored);
+  }
+};
+
 std::vector<const models::ModelKind*> kinds_of(const ModelBench& bench, models::Task task) {
   std::vector<const models::ModelKind*> kinds;
   for (const std::string& name : bench.models) {
+    if (std::count(bench.models.begin(), bench.models.end(), name) > 1)
+      throw UsageError("--models names " + name + " twice");
     kinds.push_back(&models::model_kind(name));
     if (kinds.back()->task != task)
       throw UsageError("--models " + name + " is not for these data; translation models read --source and " +
@@ -219,21 +243,33 @@ std::string cell(const boost::json::object& row, const char* key, int digits) {
   return value ? fmt::format("{:.{}f}", value->to_number<double>(), digits) : "";
 }
 
+/// Blank if there were too few steps to tell.
+std::string share_of(const boost::json::object& row, double peak) {
+  const double gflops = row.at("gflops").to_number<double>();
+  return gflops > 0 ? fmt::format("{:.2f}", gflops / peak) : "";
+}
+
 void print_row(const boost::json::object& row, double peak) {
   if (const auto* error = row.if_contains("error")) {
     std::cout << fmt::format("{:<16} failed: {}\n", std::string(row.at("model").as_string()),
                              std::string(error->as_string()));
   } else {
-    std::cout << fmt::format("{:<16} {:>11} {:>7} {:>9} {:>6.2f} {:>9} {:>9} {:>6}\n",
+    std::cout << fmt::format("{:<16} {:>11} {:>7} {:>9} {:>6} {:>9} {:>9} {:>6}\n",
                              std::string(row.at("model").as_string()), cell(row, "parameters", 0),
-                             cell(row, "steps", 0), cell(row, "target_tokens_per_s", 0),
-                             row.at("gflops").to_number<double>() / peak, cell(row, "dev_loss", 3),
-                             cell(row, "quality", 2), cell(row, "peak_mib", 0));
+                             cell(row, "steps", 0), cell(row, "target_tokens_per_s", 0), share_of(row, peak),
+                             cell(row, "dev_loss", 3), cell(row, "quality", 2), cell(row, "peak_mib", 0));
   }
   flush_results();
 }
 
 }  // namespace
+
+bool has_model_options(const ModelBench& bench) {
+  const TrainingData& data = bench.data;
+  return has_data(data) || !bench.models.empty() || !bench.output.empty() || !bench.test_source.empty() ||
+         !bench.test_target.empty() || !data.dev_source.empty() || !data.dev_data.empty() ||
+         !data.dev_text.empty() || !data.guided_alignment.empty();
+}
 
 void bench_models(const ModelBench& given, const Common& common) {
   ModelBench bench = given;
@@ -241,6 +277,10 @@ void bench_models(const ModelBench& given, const Common& common) {
   if (bench.test_source.empty() != bench.test_target.empty())
     throw UsageError("--test-source and --test-target go together");
   const models::Task task = task_of(bench.data);
+  if (!bench.test_source.empty() && task != models::Task::translation)
+    throw UsageError("--test-source and --test-target are for translation models");
+  if (!has_data(bench.data) && !bench.data.guided_alignment.empty())
+    throw UsageError("--guided-alignment goes with --source and --target");
   const auto kinds = kinds_of(bench, task);
   const training::Lines lines = has_data(bench.data) ? read_data(bench.data, task, 1) : toy_lines();
   training::Lines test = lines;
@@ -255,8 +295,9 @@ void bench_models(const ModelBench& given, const Common& common) {
   const std::filesystem::path folder =
       kept ? std::filesystem::path(bench.output)
            : std::filesystem::temp_directory_path() / fmt::format("regard-bench-{}", ::getpid());
-  if (kept) ModelDirectory::require_new(folder);
-  std::filesystem::create_directories(folder);
+  if (kept && std::filesystem::exists(folder) && !std::filesystem::is_empty(folder))
+    throw UsageError("--output " + folder.string() + " is not empty; give a new folder");
+  const Folder owned(folder, kept);
   const Interruption interruption;
   const double peak = bench::product_peak(kPeakSeconds) * common.thread_count();
   if (!common.json)
@@ -274,7 +315,6 @@ void bench_models(const ModelBench& given, const Common& common) {
     rows.push_back(std::move(row));
     if (!kept) std::filesystem::remove_all(folder / kind->name);
   }
-  if (!kept) std::filesystem::remove_all(folder);
   if (common.json)
     std::cout << json_text(boost::json::object{{"benchmark", "models"},
                                                {"threads", common.thread_count()},

@@ -18,6 +18,9 @@ struct ModelBench {
   bool quick = false;
 };
 
+/// True if something is said that is for models alone.
+bool has_model_options(const ModelBench& bench);
+
 /// Trains each model on the same data for the same time, each in a process of its own so that its memory can
 /// be told, and prints a line for each: parameters, speed, share of the product peak, loss, quality, memory.
 void bench_models(const ModelBench& bench, const Common& common);

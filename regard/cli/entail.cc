@@ -9,11 +9,13 @@
 #include <iostream>
 
 #include "regard/alignment/word_matrix.h"
+#include "regard/cli/input.h"
 #include "regard/cli/json.h"
 #include "regard/cli/results.h"
 #include "regard/cli/verb.h"
 #include "regard/decoding/classify.h"
 #include "regard/text/labelled.h"
+#include "regard/text/utf8.h"
 
 namespace regard::cli {
 namespace {
@@ -74,15 +76,19 @@ void classify_lines(const EntailArguments& a, const Common& common) {
     flush_results();
     pairs.clear();
   };
-  for (std::string line; std::getline(std::cin, line);) {
-    if (line.ends_with('\r')) line.pop_back();
+  for (std::string line; read_input_line(line, number == 0);) {
     ++number;
-    if (line.empty()) {
+    if (text::is_blank(line)) {
       write();
-      std::cout << "\n";
+      std::cout << (common.json ? "{}" : line) << "\n";
       continue;
     }
-    pairs.push_back(text::labelled_pair(line, false, "standard input", number));
+    try {
+      pairs.push_back(text::labelled_pair(line, false, "standard input", number));
+    } catch (const DataError&) {
+      write();  // what stands before it
+      throw;
+    }
     if (pairs.size() == kLines) write();
   }
   write();

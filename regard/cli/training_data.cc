@@ -34,13 +34,20 @@ training::Lines held_out(const std::vector<text::Pair>& pairs, const text::Corpu
   return lines;
 }
 
+std::vector<text::LabelledPair> read_some(const std::string& file) {
+  auto pairs = text::read_labelled(file);
+  if (pairs.empty())
+    throw DataError(file, 0, "has no pairs; expected lines of premise TAB hypothesis TAB label");
+  return pairs;
+}
+
 /// Pairs with labels. Without --dev-data a share of them is held out, by lot.
 training::Lines read_labelled_data(const TrainingData& a, uint64_t seed) {
   training::Lines lines;
   std::vector<text::LabelledPair> pairs, dev;
   const auto read = [](const std::vector<std::string>& files, std::vector<text::LabelledPair>& into) {
     for (const std::string& file : files)
-      for (auto& pair : text::read_labelled(file)) into.push_back(std::move(pair));
+      for (auto& pair : read_some(file)) into.push_back(std::move(pair));
   };
   read(a.data, pairs);
   read(a.dev_data, dev);
@@ -143,9 +150,19 @@ training::Lines read_pairs_data(const TrainingData& a, uint64_t seed) {
 }
 
 void check_labelled(const TrainingData& a, const std::string& model) {
-  if (a.data.empty() || !a.source.empty() || !a.dev_source.empty())
-    throw UsageError(model +
-                     " reads --data F.tsv, lines of premise TAB hypothesis TAB label (and --dev-data F.tsv)");
+  const std::string reads =
+      model + " reads --data F.tsv, lines of premise TAB hypothesis TAB label (and --dev-data F.tsv)";
+  for (const auto& [option, given] :
+       {std::pair("--source", !a.source.empty()), std::pair("--target", !a.target.empty()),
+        std::pair("--from", !a.from.empty()), std::pair("--to", !a.to.empty()),
+        std::pair("--dev-source", !a.dev_source.empty()), std::pair("--dev-target", !a.dev_target.empty()),
+        std::pair("--text", !a.text.empty()), std::pair("--dev-text", !a.dev_text.empty()),
+        std::pair("--text-lines", a.text_lines),
+        std::pair("--guided-alignment", !a.guided_alignment.empty())})
+    if (given) throw UsageError(fmt::format("{} says nothing here: {}", option, reads));
+  if (a.data.empty()) throw UsageError(reads);
+  if (!a.dev_data.empty() && a.dev_fraction > 0)
+    throw UsageError("--dev-data and --dev-fraction both say what is held out; give one of them");
 }
 
 /// A language model reads text; others do not.
@@ -178,8 +195,8 @@ void refuse_language_data(const TrainingData& a, const std::string& model) {
 void check(const TrainingData& a, const models::ModelKind& kind) {
   const std::string model = std::string("--model ") + kind.name;
   if (kind.task == models::Task::language) return check_language_data(a, model);
-  refuse_language_data(a, model);
   if (kind.task == models::Task::classification) return check_labelled(a, model);
+  refuse_language_data(a, model);
   if (!a.dev_data.empty())
     throw UsageError("--dev-data holds pairs with labels; " + model +
                      " has --dev-source and --dev-target, or --dev-fraction");

@@ -185,6 +185,8 @@ const ConfigField& config_field(std::string_view name) {
 std::vector<int> parse_list(const ConfigField& field, std::string_view text) {
   const auto& names = std::get<ListField>(field.kind).names;
   std::vector<int> places;
+  if (text.empty())
+    throw UsageError(fmt::format("{}: give names of {}", field.option(), fmt::join(names, ", ")));
   while (!text.empty()) {
     const std::string_view name = text.substr(0, text.find(','));
     text.remove_prefix(std::min(name.size() + 1, text.size()));

@@ -6,8 +6,8 @@
 namespace regard::text {
 
 LabelledPair labelled_pair(std::string_view line, bool needs_label, const std::string& name, int64_t number) {
-  constexpr const char* kExpected =
-      ", expected premise TAB hypothesis TAB label; correct the line or remove it";
+  const std::string expected = std::string(", expected premise TAB hypothesis") +
+                               (needs_label ? " TAB label" : "") + "; correct the line or remove it";
   std::vector<std::string> fields;
   for (size_t begin = 0; fields.size() < 3;) {
     const size_t tab = line.find('\t', begin);
@@ -15,9 +15,9 @@ LabelledPair labelled_pair(std::string_view line, bool needs_label, const std::s
     if (tab == std::string_view::npos) break;
     begin = tab + 1;
   }
-  if (fields.size() < 2) throw DataError(name, number, std::string("has no tab") + kExpected);
+  if (fields.size() < 2) throw DataError(name, number, "has no tab" + expected);
   if (needs_label && (fields.size() < 3 || fields[2].empty()))
-    throw DataError(name, number, std::string("has no label") + kExpected);
+    throw DataError(name, number, "has no label" + expected);
   fields.resize(3);
   return {std::move(fields[0]), std::move(fields[1]), std::move(fields[2]), number};
 }

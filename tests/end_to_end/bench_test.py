@@ -5,9 +5,11 @@ usage: bench_test.py PROGRAM
 """
 
 import json
+import signal
+import time
 import unittest
 
-from support import Case, run
+from support import Case, run, start
 
 
 class Bench(Case):
@@ -87,10 +89,24 @@ class Bench(Case):
         self.assertIn("dev loss", text)
         self.assertIn("\ngru  ", text)
 
+    def test_an_interrupted_table_ends_soon(self):
+        bench = start("bench", "models", "--models", "gru,bahdanau", "--minutes", 5)
+        time.sleep(3)
+        bench.send_signal(signal.SIGINT)
+        _, errors = bench.communicate(timeout=60)
+        self.assertEqual(bench.returncode, 130)
+        self.assertIn(b"interrupted", errors)
+
     def test_bad_input(self):
         self.refused(2, "bench", "models", "--models", "bert", says="bert")
+        self.refused(2, "bench", "models", "--models", "gru,gru", says="twice")
+        self.refused(2, "bench", "models", "--seconds", 1, says="--minutes")
+        self.refused(2, "bench", "attention", "--models", "gru", says="bench models")
         self.refused(2, "bench", "models", "--models", "gru-lm", says="gru-lm is not for these data")
         self.refused(2, "bench", "models", "--models", "bert", says="bert")
+        self.refused(2, "bench", "models", "--models", "gru,gru", says="twice")
+        self.refused(2, "bench", "models", "--seconds", 1, says="--minutes")
+        self.refused(2, "bench", "attention", "--models", "gru", says="bench models")
         self.refused(2, "bench", "models", "--models", "gru-lm", says="gru-lm is not for these data")
         self.refused(2, "bench", "nothing", says=["nothing", "attention"])
         self.refused(2, "bench", "attention", "--seconds", -1, says="--seconds")

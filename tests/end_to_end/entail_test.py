@@ -74,15 +74,22 @@ class Entail(unittest.TestCase):
 
     def test_what_does_not_fit_is_refused(self):
         self.assertIn(b"regard entail", run("translate", self.model, code=2).stderr)
-        self.assertIn(b"standard input:2: has no tab", run("entail", self.model, text=b"a\tb\nabc\n", code=3).stderr)
+        done = run("entail", self.model, text=b"a\tb\nabc\n", code=3)
+        self.assertIn(b"standard input:2: has no tab", done.stderr)
+        self.assertEqual(done.stdout.count(b"\n"), 1)  # what stands before it is answered
         bad = self.root / "bad.tsv"
         bad.write_text("a\tb\tneutral\na\tb\n")
+        empty = self.root / "empty.tsv"
+        empty.write_text("\n")
         train = ["train", "--output", self.root / "n", "--steps", 1, "--vocabulary", "words"]
         for message, code, options in [
                 (b"bad.tsv:2: has no label", 3, ["--model", "decomposable", "--data", bad]),
                 (b"premise TAB hypothesis TAB label", 2, ["--model", "decomposable", "--source", bad, "--target", bad]),
-                (b"--guided-alignment teaches attention", 2,
+                (b"--guided-alignment says nothing here", 2,
                  ["--model", "decomposable", "--data", bad, "--guided-alignment", bad]),
+                (b"empty.tsv: has no pairs", 3, ["--model", "decomposable", "--data", self.data, "--dev-data", empty]),
+                (b"--dev-data and --dev-fraction", 2, ["--model", "decomposable", "--data", self.data, "--dev-data", self.data,
+                                                       "--dev-fraction", 0.1]),
                 (b"--dev-data", 2, ["--source", bad, "--target", bad, "--dev-data", bad])]:
             self.assertIn(message, run(*train, *options, code=code).stderr)
         self.assertFalse((self.root / "n").exists())
