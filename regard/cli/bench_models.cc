@@ -13,7 +13,6 @@
 #include <iostream>
 #include <optional>
 
-#include "regard/base/file.h"
 #include "regard/bench/yardsticks.h"
 #include "regard/cli/results.h"
 #include "regard/cli/signals.h"
@@ -85,9 +84,9 @@ class ProductMeter {
   std::vector<double> speeds_;
 };
 
-double bleu(const models::TrainedModel& trained, const std::vector<std::string>& source,
-            const std::vector<std::string>& target, ThreadPool& pool) {
+double bleu(const models::TrainedModel& trained, const training::Lines& test, ThreadPool& pool) {
   std::vector<std::string> hypotheses;
+  const auto& source = test.dev_source;
   const auto translated =
       decoding::translate(trained, source, {}, pool, {.hypotheses = 1, .attention = false});
   for (size_t i = 0; i < source.size(); ++i)
@@ -95,27 +94,37 @@ double bleu(const models::TrainedModel& trained, const std::vector<std::string>&
         translated[i].hypotheses.empty()
             ? ""
             : decoding::text_of(trained, translated[i], translated[i].hypotheses[0], source[i], false));
-  return evaluation::corpus_bleu(hypotheses, target).score;
+  return evaluation::corpus_bleu(hypotheses, test.dev_target).score;
 }
 
-/// What the best weights are worth on the test lines: BLEU, bits per character, or accuracy in percent.
-double quality(const std::filesystem::path& directory, models::Task task, const training::Lines& lines,
-               ThreadPool& pool) {
-  if (task == models::Task::translation)
-    return bleu(models::load_model(directory), lines.dev_source, lines.dev_target, pool);
-  if (task == models::Task::language)
-    return decoding::score_text(models::load_model(directory, task), lines.dev_target, pool)
-        .bits_per_character();
-  const auto trained = models::load_classifier(directory);
+double accuracy(const models::TrainedClassifier& trained, const training::Lines& test, ThreadPool& pool) {
   const auto encode = [&](const std::vector<std::string>& side) {
     return text::encode_lines(*trained.vocabulary, side, trained.longest);
   };
   std::vector<int32_t> labels;
-  for (const auto& label : lines.dev_labels)
+  for (const auto& label : test.dev_labels)
     labels.push_back(static_cast<int32_t>(std::find(trained.labels.begin(), trained.labels.end(), label) -
                                           trained.labels.begin()));
-  return 100 *
-         decoding::accuracy(*trained.model, encode(lines.dev_source), encode(lines.dev_target), labels, pool);
+  return decoding::accuracy(*trained.model, encode(test.dev_source), encode(test.dev_target), labels, pool);
+}
+
+/// Of the best weights: how many there are, and what they are worth on the test's development lines: BLEU,
+/// bits per character, or accuracy in percent.
+struct Worth {
+  int64_t parameters;
+  double quality;
+};
+Worth worth_of(const std::filesystem::path& directory, models::Task task, const training::Lines& test,
+               ThreadPool& pool) {
+  if (task == models::Task::classification) {
+    const auto trained = models::load_classifier(directory);
+    return {trained.model->parameter_count(), 100 * accuracy(trained, test, pool)};
+  }
+  const auto trained = models::load_model(directory, task);
+  const double quality = task == models::Task::translation
+                             ? bleu(trained, test, pool)
+                             : decoding::score_text(trained, test.dev_target, pool).bits_per_character();
+  return {trained.model->parameter_count(), quality};
 }
 
 /// Trains one model; runs in a process of its own.
@@ -147,19 +156,14 @@ boost::json::object train_one(const ModelBench& bench, const models::ModelKind& 
   };
   if (training::run_session(session, lines, hooks, pool) == training::Ending::interrupted)
     throw Interrupted{};
-  const auto json = parse_json_object(read_file(directory / "config.json"), "config.json");
-  const auto config = models::config_from_json(json, kind.options, "config.json");
-  const int64_t parameters = models::make_model(kind, config, 1)->parameter_count();
-  boost::json::object row{{"model", kind.name},
-                          {"parameters", parameters},
-                          {"steps", last.step},
-                          {"target_tokens_per_s", meter.tokens_per_s()},
-                          {"gflops", meter.gflops()}};
   struct rusage usage {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  row["peak_mib"] = usage.ru_maxrss / 1024;  // of training alone
+  ::getrusage(RUSAGE_SELF, &usage);  // of training alone
+  const Worth worth = worth_of(directory, kind.task, test, pool);
+  boost::json::object row{{"model", kind.name},       {"parameters", worth.parameters},
+                          {"steps", last.step},       {"target_tokens_per_s", meter.tokens_per_s()},
+                          {"gflops", meter.gflops()}, {"peak_mib", usage.ru_maxrss / 1024}};
   if (best) row["dev_loss"] = *best;
-  row["quality"] = quality(directory, kind.task, test, pool);
+  row["quality"] = worth.quality;
   return row;
 }
 
@@ -283,8 +287,12 @@ void bench_models(const ModelBench& given, const Common& common) {
     throw UsageError("--guided-alignment goes with --source and --target");
   const auto kinds = kinds_of(bench, task);
   const training::Lines lines = has_data(bench.data) ? read_data(bench.data, task, 1) : toy_lines();
-  training::Lines test = lines;
-  if (!bench.test_source.empty()) {
+  training::Lines test;  // its development lines
+  if (bench.test_source.empty()) {
+    test.dev_source = lines.dev_source;
+    test.dev_target = lines.dev_target;
+    test.dev_labels = lines.dev_labels;
+  } else {
     auto parallel = text::read_parallel_lines(bench.test_source, bench.test_target);
     test.dev_source = std::move(parallel.source);
     test.dev_target = std::move(parallel.target);

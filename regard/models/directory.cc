@@ -131,7 +131,7 @@ TrainedModel load_model(const std::filesystem::path& path, Task task) {
     fail_sizes(content.config_file);
   std::vector<Tensor> tensors;
   for (const auto& weight : content.weights) tensors.push_back(weight.value);
-  std::shared_ptr<EncoderDecoder> model = make_encoder_decoder(*content.kind, content.config, 0);
+  std::shared_ptr<EncoderDecoder> model = make_encoder_decoder(*content.kind, content.config, std::nullopt);
   model->load(content.weights);
   const bool is_stream =
       task == Task::language && !json_boolean(content.json, "text_lines", content.config_file);
@@ -153,7 +153,7 @@ TrainedClassifier load_classifier(const std::filesystem::path& path) {
   if (trained.vocabulary->size() != content.config.source_vocabulary ||
       static_cast<int64_t>(trained.labels.size()) != content.config.target_vocabulary)
     fail_sizes(content.config_file);
-  std::shared_ptr<Classifier> model = make_classifier(*content.kind, content.config, 0);
+  std::shared_ptr<Classifier> model = make_classifier(*content.kind, content.config, std::nullopt);
   model->load(content.weights);
   trained.model = model;
   return trained;

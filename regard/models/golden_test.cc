@@ -195,17 +195,21 @@ const TransformerCase kTransformers[] = {
 };
 void PrintTo(const TransformerCase& c, std::ostream* out) { *out << c.name; }
 
-class TransformerGolden : public testing::TestWithParam<TransformerCase> {};
-
-TEST_P(TransformerGolden, LossEveryGradientAndAttention) {
+ModelConfig transformer_config(const TransformerCase& c) {
   ModelConfig config = golden_config();
   config.width = 8;
   config.heads = 2;
   config.feed_forward = 6;
   config.layers = 2;
-  GetParam().change(config);
+  c.change(config);
+  return config;
+}
+
+class TransformerGolden : public testing::TestWithParam<TransformerCase> {};
+
+TEST_P(TransformerGolden, LossEveryGradientAndAttention) {
   const auto expected = golden("transformer.json", GetParam().name);
-  const auto model = golden_model("transformer", config);
+  const auto model = golden_model("transformer", transformer_config(GetParam()));
   expect_golden(*model, expected);
   expect_attention(*model, expected);
 }
@@ -216,13 +220,8 @@ INSTANTIATE_TEST_SUITE_P(, TransformerGolden, testing::ValuesIn(kTransformers),
 class TransformerLmGolden : public testing::TestWithParam<TransformerCase> {};
 
 TEST_P(TransformerLmGolden, LossAndEveryGradient) {
-  ModelConfig config = golden_config();
-  config.width = 8;
-  config.heads = 2;
-  config.feed_forward = 6;
-  config.layers = 2;
-  GetParam().change(config);
-  expect_golden(*golden_model("transformer-lm", config), golden("transformer_lm.json", GetParam().name));
+  expect_golden(*golden_model("transformer-lm", transformer_config(GetParam())),
+                golden("transformer_lm.json", GetParam().name));
 }
 
 INSTANTIATE_TEST_SUITE_P(, TransformerLmGolden, testing::ValuesIn(kTransformers),

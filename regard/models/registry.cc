@@ -158,32 +158,40 @@ void check_config(const ModelKind& kind, const ModelConfig& config) {
   if (kind.check) kind.check(config);
 }
 
-std::unique_ptr<Model> make_model(const ModelKind& kind, const ModelConfig& config, uint64_t seed) {
-  check_config(kind, config);
-  auto model = kind.make(config);
-  model->initialise(seed);
-  return model;
-}
-
 namespace {
 
+std::unique_ptr<Model> make_unset(const ModelKind& kind, const ModelConfig& config) {
+  check_config(kind, config);
+  return kind.make(config);
+}
+
 template <class Wanted>
-std::unique_ptr<Wanted> as(std::unique_ptr<Model> model, const ModelKind& kind, const char* what) {
+std::unique_ptr<Wanted> make_as(const ModelKind& kind, const ModelConfig& config,
+                                std::optional<uint64_t> seed, const char* what) {
+  auto model = make_unset(kind, config);
   auto* wanted = dynamic_cast<Wanted*>(model.get());
   if (!wanted) throw UsageError(fmt::format("the model {} {}", kind.name, what));
+  if (seed) model->initialise(*seed);
   model.release();
   return std::unique_ptr<Wanted>(wanted);
 }
 
 }  // namespace
 
-std::unique_ptr<EncoderDecoder> make_encoder_decoder(const ModelKind& kind, const ModelConfig& config,
-                                                     uint64_t seed) {
-  return as<EncoderDecoder>(make_model(kind, config, seed), kind, "classifies and writes no text");
+std::unique_ptr<Model> make_model(const ModelKind& kind, const ModelConfig& config, uint64_t seed) {
+  auto model = make_unset(kind, config);
+  model->initialise(seed);
+  return model;
 }
 
-std::unique_ptr<Classifier> make_classifier(const ModelKind& kind, const ModelConfig& config, uint64_t seed) {
-  return as<Classifier>(make_model(kind, config, seed), kind, "writes text and does not classify");
+std::unique_ptr<EncoderDecoder> make_encoder_decoder(const ModelKind& kind, const ModelConfig& config,
+                                                     std::optional<uint64_t> seed) {
+  return make_as<EncoderDecoder>(kind, config, seed, "classifies and writes no text");
+}
+
+std::unique_ptr<Classifier> make_classifier(const ModelKind& kind, const ModelConfig& config,
+                                            std::optional<uint64_t> seed) {
+  return make_as<Classifier>(kind, config, seed, "writes text and does not classify");
 }
 
 }  // namespace regard::models

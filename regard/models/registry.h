@@ -2,6 +2,7 @@
 // The list of all models by name. A new model is one file and one line here (docs/adding-a-model.md).
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -34,9 +35,11 @@ void check_config(const ModelKind& kind, const ModelConfig& config);
 
 /// A model with parameters drawn from `seed`. Throws UsageError if the configuration's parts do not fit.
 std::unique_ptr<Model> make_model(const ModelKind& kind, const ModelConfig& config, uint64_t seed);
-/// The same of a kind that writes text, and of one that classifies. Throw UsageError if it is another kind.
+/// The same of a kind that writes text, and of one that classifies; without a seed nothing is drawn, for
+/// parameters that are loaded. Throw UsageError if it is another kind.
 std::unique_ptr<EncoderDecoder> make_encoder_decoder(const ModelKind& kind, const ModelConfig& config,
-                                                     uint64_t seed);
-std::unique_ptr<Classifier> make_classifier(const ModelKind& kind, const ModelConfig& config, uint64_t seed);
+                                                     std::optional<uint64_t> seed);
+std::unique_ptr<Classifier> make_classifier(const ModelKind& kind, const ModelConfig& config,
+                                            std::optional<uint64_t> seed);
 
 }  // namespace regard::models
