@@ -28,6 +28,8 @@ struct Options {
   std::vector<std::filesystem::path> references;
   std::vector<std::string> metrics = {"bleu", "chrf"};
   std::string tokenization = "13a";
+  std::filesystem::path lengths;
+  std::vector<int64_t> band_ends = evaluation::EvaluateOptions{}.band_ends;
   std::filesystem::path alignment;
   std::filesystem::path gold;
 };
@@ -100,6 +102,8 @@ std::string evaluate(const Options& options, const Common& common) {
     text += evaluation::evaluate_files(options.hypothesis, options.references,
                                        {.metrics = options.metrics,
                                         .tokenization = evaluation::tokenization_named(options.tokenization),
+                                        .lengths = options.lengths,
+                                        .band_ends = options.band_ends,
                                         .json = common.json});
   }
   if (!options.alignment.empty()) {
@@ -139,6 +143,16 @@ void add_evaluate(CLI::App& app, Common& common) {
   verb->add_option("--tokenize", options->tokenization, "How BLEU cuts lines into words")
       ->check(CLI::IsMember({"13a", "none", "intl", "char"}))
       ->capture_default_str();
+  CLI::Option* lengths =
+      verb->add_option("--by-length", options->lengths,
+                       "Also the scores by the number of words in this file's lines: the source")
+          ->type_name("FILE")
+          ->needs(hypothesis);
+  verb->add_option("--length-bands", options->band_ends, "Last length of each band, with commas between")
+      ->delimiter(',')
+      ->type_name("N")
+      ->default_str("10,20,30,40,50")
+      ->needs(lengths);
   CLI::Option* alignment =
       verb->add_option("--alignment", options->alignment, "Links in Pharaoh's form, 0-0 1-2, a line each")
           ->type_name("FILE");
@@ -153,6 +167,7 @@ void add_evaluate(CLI::App& app, Common& common) {
       "Examples:\n"
       "  regard evaluate --hypothesis out.fr --reference test.fr\n"
       "  regard evaluate --hypothesis out.fr --reference test.fr other.fr --metric bleu,chrf++\n"
+      "  regard evaluate --hypothesis out.fr --reference test.fr --by-length test.en\n"
       "  regard evaluate --hypothesis summaries --reference written --metric rouge,repetition\n"
       "  regard evaluate --alignment links --gold gold.links\n"
       "  regard evaluate model --source test.en --target test.fr\n"

@@ -57,6 +57,32 @@ TEST_F(EvaluateFiles, ScoresSummaries) {
   EXPECT_EQ(json.at("repetition").at("repeated"), 1);
 }
 
+TEST_F(EvaluateFiles, ScoresBandsOfLength) {
+  const auto h = file("h", "the cat sat\nyes\na b c d\nno\n");
+  const auto r = file("r", "the cat sat\nno\na b c e\nno\n");
+  const auto s = file("s", "le chat assis\noui\n  u  v w x y\nnon\n");
+  EvaluateOptions options{.metrics = {"accuracy", "repetition"}, .lengths = s, .band_ends = {1, 2, 4}};
+  EXPECT_EQ(evaluate_files(h, {r}, options),
+            "accuracy = 50.00 (2 of 4 lines)\n"
+            "repeated trigrams = 0.00 % (0 of 3)\n"
+            "       words    lines   accuracy repeated %\n"
+            "      0 to 1        2      50.00       0.00\n"
+            "      3 to 4        1     100.00       0.00\n"
+            "   5 or more        1       0.00       0.00\n");
+  options.json = true;
+  const auto bands = boost::json::parse(evaluate_files(h, {r}, options)).at("by_length").as_array();
+  ASSERT_EQ(bands.size(), 3u);
+  EXPECT_EQ(bands[1].at("from"), 3);
+  EXPECT_EQ(bands[1].at("to"), 4);
+  EXPECT_EQ(bands[1].at("accuracy").at("correct"), 1);
+  EXPECT_FALSE(bands[2].as_object().contains("to"));
+  options.lengths = file("short", "oui\n");
+  EXPECT_NE(error_message<DataError>([&] { evaluate_files(h, {r}, options); }).find("has 1"),
+            std::string::npos);
+  options.band_ends = {4, 4};
+  EXPECT_THROW(evaluate_files(h, {r}, options), UsageError);
+}
+
 TEST_F(EvaluateFiles, PrintsJson) {
   const auto h = file("h", "the cat sat on the mat\n");
   const auto r = file("r", "the cat is on the mat\n");
