@@ -48,11 +48,11 @@ boost::json::object pair_json(const models::TrainedClassifier& classifier, const
     probabilities[classifier.labels[c]] = found.probabilities[c];
   const auto matrix = alignment::word_matrix({*classifier.vocabulary, pairs.hypotheses[number]},
                                              {*classifier.vocabulary, pairs.premises[number]}, found.alpha);
-  boost::json::object attention = matrix_json(matrix);
+  boost::json::object attention = matrix_json(matrix, "hypothesis", "premise");
   return {{"label", classifier.labels[static_cast<size_t>(found.best)]},
           {"probabilities", std::move(probabilities)},
-          {"hypothesis", attention["source"]},
-          {"premise", attention["target"]},
+          {"hypothesis", attention["hypothesis"]},
+          {"premise", attention["premise"]},
           {"attention", attention["weights"]}};
 }
 
@@ -208,9 +208,8 @@ void add_entail(CLI::App& app, Common& common) {
       "  regard train --model decomposable --vocabulary words --data pairs.tsv --output model\n"
       "  printf 'A man sleeps\\tA man is awake\\n' | regard entail model\n"
       "  regard entail model --test test.tsv\n"
-      "A line holds premise TAB hypothesis. With --json a line also tells all probabilities and what each "
-      "word\n"
-      "of the premise attends to.");
+      "A line holds premise TAB hypothesis; further columns are ignored, and a blank line comes back. With\n"
+      "--json a line also tells all probabilities and what each word of the premise attends to.");
   verb->callback([a, &common] {
     if (a->test.empty() && !a->binary.empty()) throw UsageError("--binary goes with --test F.tsv");
     a->test.empty() ? classify_lines(*a, common) : test(*a, common);

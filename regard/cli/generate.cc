@@ -61,8 +61,8 @@ class Writer {
              const decoding::Hypothesis& hypothesis) const {
     const std::string text = prompt + text::line_of(added);
     if (json_)
-      std::cout << json_text(boost::json::object{{"prompt", prompt},
-                                                 {"text", text},
+      std::cout << json_text(boost::json::object{{"prompt", with_newlines(prompt)},
+                                                 {"text", with_newlines(text)},
                                                  {"score", hypothesis.score},
                                                  {"tokens", tokens},
                                                  {"complete", hypothesis.complete}});
@@ -144,7 +144,7 @@ void add_generate(CLI::App& app, Common& common) {
       "  echo \"ROMEO:\\n\" | regard generate model --temperature 0.8 --raw\n"
       "  regard generate model --top-p 0.9 --seed 7 < prompts > texts\n"
       "As many lines come out as go in (but for --raw): each prompt, which may be empty, and its\n"
-      "continuation; a newline inside a text is \\n.");
+      "continuation; a newline inside a text is \\n, in --json's strings a newline.");
   verb->callback([a, &common] { generate(*a, common); });
 }
 

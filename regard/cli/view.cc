@@ -117,7 +117,10 @@ void view(const ViewArguments& a, const Common& common) {
   if (text::is_blank(a.text)) throw UsageError("TEXT holds no word; give a sentence to look at");
   ThreadPool pool(common.thread_count());
   const auto matrix = matrix_of(a, pool);
-  if (common.json) std::cout << json_text(matrix_json(matrix));
+  if (common.json)
+    std::cout << json_text(models::task_of(a.model) == models::Task::classification
+                               ? matrix_json(matrix, "hypothesis", "premise")
+                               : matrix_json(matrix));
   if (a.output.empty() && !common.json)
     std::cout << pictures::terminal_matrix(matrix, terminal());
   else if (a.output.ends_with(".svg"))

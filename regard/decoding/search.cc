@@ -136,8 +136,25 @@ void advance(Sentence& sentence, std::vector<Candidate> candidates, const models
   sentence.done = sentence.live.empty();
 }
 
+/// Sentences that go through the decoder together: as many as options say, fewer if their hypotheses may grow
+/// so long that what a model keeps of every position (a Transformer's keys and values) would fill the memory.
+std::vector<std::span<Sentence>> grouped(std::span<Sentence> sentences, const SearchOptions& options) {
+  constexpr int64_t kPositions = 1 << 15;
+  const size_t most = static_cast<size_t>(std::max<int64_t>(options.sentences, 1));
+  std::vector<std::span<Sentence>> groups;
+  for (size_t begin = 0, end = 0; begin < sentences.size(); begin = end) {
+    int64_t positions = 0;
+    for (; end < sentences.size() && end - begin < most; ++end) {
+      positions += options.beam * sentences[end].limit;
+      if (end > begin && positions > kPositions) break;
+    }
+    groups.push_back(sentences.subspan(begin, end - begin));
+  }
+  return groups;
+}
+
 void search_group(const models::EncoderDecoder& model, std::span<const std::span<const int32_t>> sources,
-                  std::vector<Sentence>& group, const SearchOptions& options) {
+                  std::span<Sentence> group, const SearchOptions& options) {
   std::vector<std::span<const int32_t>> inputs;
   for (const Sentence& s : group) inputs.push_back(sources[static_cast<size_t>(s.number)]);
   const models::Memory memory = model.encode(inputs);
@@ -189,22 +206,23 @@ std::vector<std::vector<Hypothesis>> search(const models::EncoderDecoder& model,
   std::iota(order.begin(), order.end(), 0);
   const auto length = [&](int64_t i) { return static_cast<int64_t>(sources[static_cast<size_t>(i)].size()); };
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return length(a) > length(b); });
-  const auto count = static_cast<int64_t>(sources.size()), size = std::max<int64_t>(options.sentences, 1);
+  std::vector<Sentence> sentences;
+  for (const int64_t number : order) {
+    Sentence sentence;
+    sentence.number = number;
+    sentence.length = length(number);
+    sentence.limit = options.max_length > 0 ? options.max_length : 2 * sentence.length + 10;
+    if (!prompts.empty()) sentence.prompt = prompts[static_cast<size_t>(number)];
+    sentence.limit += static_cast<int64_t>(sentence.prompt.size());
+    sentences.push_back(std::move(sentence));
+  }
+  const std::vector<std::span<Sentence>> groups = grouped(sentences, options);
   std::vector<std::vector<Hypothesis>> results(sources.size());
   std::optional<autograd::FrozenWeights> own;
   if (!frozen) frozen = &own.emplace(models::tensors_of(model));
-  pool.parallel_for((count + size - 1) / size, [&](int64_t part) {
+  pool.parallel_for(static_cast<int64_t>(groups.size()), [&](int64_t g) {
     const autograd::FrozenWeights::Use use(*frozen);
-    std::vector<Sentence> group;
-    for (int64_t i = part * size; i < std::min(count, (part + 1) * size); ++i) {
-      Sentence sentence;
-      sentence.number = order[static_cast<size_t>(i)];
-      sentence.length = length(sentence.number);
-      sentence.limit = options.max_length > 0 ? options.max_length : 2 * sentence.length + 10;
-      if (!prompts.empty()) sentence.prompt = prompts[static_cast<size_t>(sentence.number)];
-      sentence.limit += static_cast<int64_t>(sentence.prompt.size());
-      group.push_back(std::move(sentence));
-    }
+    const std::span<Sentence> group = groups[static_cast<size_t>(g)];
     search_group(model, sources, group, options);
     for (Sentence& sentence : group) {
       std::stable_sort(sentence.finished.begin(), sentence.finished.end(),

@@ -85,7 +85,7 @@ std::string checkpoint_name(size_t c, const std::string& parameter) {
 void require_same(const boost::json::object& before, const boost::json::object& now,
                   const std::string& prefix = "") {
   const auto text = [](const boost::json::value* v) {
-    std::string s = v ? pretty(*v) : "nothing";
+    std::string s = v ? pretty(*v) : "the default";
     while (!s.empty() && s.back() == '\n') s.pop_back();
     return s;
   };
@@ -167,7 +167,7 @@ class Session {
     require_same(parse_json_object(directory.read("config.json"), name),
                  whole_config(options_, config_, labels_, !lines_.links.empty()));
     if (directory.data_fingerprint() != print)
-      throw UsageError("cannot resume: the training data differ (fingerprint was " +
+      throw UsageError("cannot resume: the training or development data differ (fingerprint was " +
                        directory.data_fingerprint() + " and is now " + print +
                        "); give the files of the first run");
     return directory;

@@ -103,12 +103,14 @@ class Commands(Case):
             "train": [*self.train, "--output", self.root / "jm", "--steps", 3],
             "evaluate": ["evaluate", "--hypothesis", self.hypothesis, "--reference", self.root / "c/test.fr",
                          "--metric", "bleu,chrf,chrf++,accuracy"],
+            "lengths": ["evaluate", "--hypothesis", self.hypothesis, "--reference", self.root / "c/test.fr",
+                        "--by-length", self.root / "c/test.en", "--length-bands", "2,4"],
             "perplexity": ["evaluate", self.model, *pair],
             "aer": ["evaluate", "--alignment", links, "--gold", links],
             "view": ["view", self.model, "the red car"],
             "report": ["report", self.model, "--output", self.root / "j.html", *pair],
         }
-        keys = {"corpus": "distinct", "train": "ending", "evaluate": "chrf", "perplexity": "perplexity", "aer": "aer",
+        keys = {"corpus": "distinct", "train": "ending", "evaluate": "chrf", "lengths": "by_length", "perplexity": "perplexity", "aer": "aer",
                 "view": "weights", "report": "matrices"}
         for name, arguments in one.items():
             with self.subTest(name):

@@ -70,6 +70,8 @@ class Entail(unittest.TestCase):
     def test_the_matrix_of_a_pair(self):
         text = run("view", self.model, "a b", "--target", "no a").stdout.decode()
         self.assertIn("contradiction", text.splitlines()[0])
+        matrix = json.loads(run("view", self.model, "a b", "--target", "no a", "--json").stdout)
+        self.assertEqual((matrix["premise"], matrix["hypothesis"]), (["a", "b", "</s>"], ["no", "a", "</s>"]))
         self.assertIn(b"--target", run("view", self.model, "a b", code=2).stderr)
 
     def test_what_does_not_fit_is_refused(self):

@@ -110,7 +110,7 @@ class Kills(Case):
             self.refused(2, *changed, option, value, "--output", output, "--steps", 20, "--resume", says=name)
         other = [*map(str, self.train)]
         other[other.index("--source") + 1] = str(self.root / "c/train.fr")
-        self.refused(2, *other, "--output", output, "--steps", 20, "--resume", says="training data differ")
+        self.refused(2, *other, "--output", output, "--steps", 20, "--resume", says="data differ")
         allowed = [*map(str, self.train)]
         allowed[allowed.index("--threads") + 1] = "2"
         run(*allowed, "--output", output, "--steps", 20, "--epochs", 9, "--minutes", 9, "--save-every", 9,

@@ -100,6 +100,8 @@ class LanguageModels(Case):
         raw = run("generate", self.model, "--quiet", "--max-length", 200, "--raw", text=b"the car\\nthe\n").stdout.decode()
         self.assertEqual(raw, line.replace("\\n", "\n"))
         self.assertTrue(raw.startswith("the car\nthe"))
+        told = run("generate", self.model, "--quiet", "--max-length", 200, "--json", text=b"the car\\nthe\n").stdout
+        self.assertEqual((json.loads(told)["prompt"], json.loads(told)["text"] + "\n"), ("the car\nthe", raw))
 
     def test_lines_end_by_themselves(self):
         model = self.train_text("lines", "gru-lm", *self.recurrent, "--text-lines")
