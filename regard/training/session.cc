@@ -285,6 +285,7 @@ class Session {
     p.batch = json_integer(json, "batch", path.string(), 0);
     p.seconds = json_number(json, "seconds", path.string());
     p.best_dev_loss = exact_number(json_string(json, "best_dev_loss", path.string()), path.string());
+    p.best_step = json_integer(json, "best_step", path.string(), 0);
     p.evaluations_without_improvement =
         json_integer(json, "evaluations_without_improvement", path.string(), 0);
     p.has_best = json_boolean(json, "has_best", path.string());
@@ -332,7 +333,7 @@ class Session {
   void write_report(const Report& report) const {
     boost::json::object json{{"step", report.step}, {"epoch", report.epoch}};
     const auto put = [&](const char* key, const std::optional<double>& value) {
-      if (value) json[key] = *value;
+      if (value && std::isfinite(*value)) json[key] = *value;  // JSON has no others
     };
     put("loss", report.loss);
     put("dev_loss", report.dev_loss);
@@ -387,6 +388,7 @@ class Session {
                                    {"epoch", p.epoch},
                                    {"batch", p.batch},
                                    {"seconds", p.seconds},
+                                   {"best_step", p.best_step},
                                    {"best_dev_loss", fmt::format("{:.17g}", p.best_dev_loss)},
                                    {"evaluations_without_improvement", p.evaluations_without_improvement},
                                    {"has_best", p.has_best}};

@@ -148,7 +148,8 @@ double Trainer::train_batches(std::span<const std::vector<int64_t>> batches, int
     }
     throw DataError("training stopped at step " + std::to_string(step) +
                     ": the loss is not a finite number (lines" + lines + (count > named ? " ..." : "") +
-                    "); the last good checkpoint is kept; try a lower --learning-rate");
+                    "); the last good checkpoint, of step " + std::to_string(progress_.best_step) +
+                    ", is kept; try a lower --learning-rate in a new directory");
   }
   return loss;
 }
@@ -161,15 +162,18 @@ double Trainer::dev_loss() const {
 bool Trainer::evaluate(const Hooks& hooks, Report& report, bool counts) {
   if (data_.dev_source.size() == 0) {
     if (hooks.improved) hooks.improved();
+    progress_.best_step = progress_.step;
     return true;
   }
   report.dev_loss = dev_loss();
   if (hooks.dev_quality) hooks.dev_quality(report);
-  const bool better = !progress_.has_best || *report.dev_loss < progress_.best_dev_loss;
+  const bool better =
+      std::isfinite(*report.dev_loss) && (!progress_.has_best || *report.dev_loss < progress_.best_dev_loss);
   if (better && hooks.improved) hooks.improved();
   if (!counts) return better;
   if (better) {
     progress_.best_dev_loss = *report.dev_loss;
+    progress_.best_step = progress_.step;
     progress_.has_best = true;
     progress_.evaluations_without_improvement = 0;
   } else {

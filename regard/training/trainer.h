@@ -63,6 +63,7 @@ struct Progress {
   int64_t step = 0, epoch = 0, batch = 0;  ///< batches done in this epoch
   double seconds = 0;                      ///< of earlier runs and this one
   double best_dev_loss = 0;
+  int64_t best_step = 0;  ///< of the weights kept
   int64_t evaluations_without_improvement = 0;
   bool has_best = false;
 };

@@ -4,9 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <regex>
+#include <sstream>
+
 #include "regard/base/file.h"
 #include "regard/models/registry.h"
 #include "regard/training/session.h"
+#include "tests/support/error_message.h"
 #include "tests/support/letters.h"
 #include "tests/support/temporary_folder.h"
 
@@ -70,6 +75,56 @@ TEST_F(TrainerTest, AStepOfSeveralBatchesIsAStepOfTheirUnion) {
     for (size_t i = 0; i < a[p].size(); ++i, ++all) differing += std::abs(a[p][i] - b[p][i]) > 1e-5F;
   EXPECT_LT(differing, all / 500);
   EXPECT_GT(all, 1000U);
+}
+
+TEST_F(TrainerTest, ALossThatIsNoNumberStopsWithTheLinesAndTheLastGoodCheckpoint) {
+  options_.batch_tokens = 50;
+  options_.steps = 20;
+  options_.evaluate_every = 2;
+  options_.save_every = 0;
+  const auto broken = model();
+  Trainer trainer(*broken, data_, options_, pool_);
+  Weights kept;
+  Hooks hooks;
+  hooks.improved = [&] { kept = weights_of(broken->parameters()); };
+  hooks.save = [&](const Progress& progress) {
+    if (progress.step == 3) broken->parameters().back().value.data<float>()[0] = std::nanf("");
+  };
+  std::string message;
+  try {
+    trainer.run(hooks);
+  } catch (const DataError& error) {
+    message = error.what();
+  }
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(
+      message, found,
+      std::regex("stopped at step 4: the loss is not a finite number \\(lines((?: [0-9]+)+)(?: ...)?\\); the "
+                 "last good checkpoint, of step 2, is kept")))
+      << message;
+  std::istringstream lines(found[1]);
+  for (int64_t line = 0; lines >> line;) EXPECT_LE(line, data_.source.size());
+  ASSERT_FALSE(kept.empty());
+  for (const auto& tensor : kept)
+    for (const float weight : tensor) ASSERT_TRUE(std::isfinite(weight));
+}
+
+// Weights that are no longer numbers may show first on the development text.
+TEST_F(TrainerTest, WeightsWhoseDevelopmentLossIsNoNumberAreNotKept) {
+  options_.batch_tokens = 50;
+  options_.steps = 20;
+  options_.evaluate_every = 1;
+  options_.learning_rate = 1e39;  // an infinite step in f32
+  const auto broken = model();
+  Trainer trainer(*broken, data_, options_, pool_);
+  Hooks hooks;
+  hooks.improved = [] { ADD_FAILURE(); };
+  std::vector<double> dev_losses;
+  hooks.report = [&](const Report& report) { dev_losses.push_back(report.dev_loss.value_or(0)); };
+  EXPECT_EQ(tests::error_message<DataError>([&] { trainer.run(hooks); }).substr(0, 26),
+            "training stopped at step 2");
+  ASSERT_EQ(dev_losses.size(), 1u);
+  EXPECT_FALSE(std::isfinite(dev_losses[0]));
 }
 
 TEST_F(TrainerTest, TheMeanOfTheLastEvaluationsWeightsIsEvaluatedAndTrainingGoesOnFromTheLast) {
