@@ -9,19 +9,15 @@
 #include "regard/models/registry.h"
 #include "regard/storage/json.h"
 #include "tests/support/leaf_gradient.h"
+#include "tests/support/sentence_pairs.h"
 
 namespace regard::models {
 namespace {
 
-const std::vector<std::vector<int32_t>> kSources{{3, 7, 3, 9, 0}, {7, 6, 0}};
-const std::vector<std::vector<int32_t>> kTargets{{5, 1, 5, 8, 0}, {2, 0}};
+const tests::Words kSources{{3, 7, 3, 9, 0}, {7, 6, 0}};
+const tests::Words kTargets{{5, 1, 5, 8, 0}, {2, 0}};
 
-SentencePairs golden_pairs() {
-  SentencePairs pairs;
-  for (const auto& s : kSources) pairs.sources.emplace_back(s);
-  for (const auto& t : kTargets) pairs.targets.emplace_back(t);
-  return pairs;
-}
+SentencePairs golden_pairs() { return tests::sentence_pairs(kSources, kTargets); }
 
 ModelConfig golden_config() {
   ModelConfig config;

@@ -8,19 +8,15 @@
 #include <cmath>
 
 #include "regard/models/registry.h"
+#include "tests/support/sentence_pairs.h"
 
 namespace regard::models {
 namespace {
 
-const std::vector<std::vector<int32_t>> kSources{{3, 7, 3, 9, 0}, {7, 6, 0}, {0}, {5, 5, 2, 8, 4, 6, 0}};
-const std::vector<std::vector<int32_t>> kTargets{{5, 1, 5, 8, 0}, {2, 0}, {4, 3, 0}, {0}};
+const tests::Words kSources{{3, 7, 3, 9, 0}, {7, 6, 0}, {0}, {5, 5, 2, 8, 4, 6, 0}};
+const tests::Words kTargets{{5, 1, 5, 8, 0}, {2, 0}, {4, 3, 0}, {0}};
 
-SentencePairs pairs() {
-  SentencePairs result;
-  for (const auto& s : kSources) result.sources.emplace_back(s);
-  for (const auto& t : kTargets) result.targets.emplace_back(t);
-  return result;
-}
+SentencePairs pairs() { return tests::sentence_pairs(kSources, kTargets); }
 
 ModelConfig small() {
   ModelConfig config;

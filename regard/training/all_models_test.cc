@@ -13,25 +13,11 @@
 #include "regard/tensor/pool.h"
 #include "regard/training/session.h"
 #include "tests/support/letters.h"
+#include "tests/support/small_session.h"
 #include "tests/support/temporary_folder.h"
 
 namespace regard::training {
 namespace {
-
-SessionOptions options_of(const tests::ModelVariant& variant, const std::filesystem::path& output,
-                          int64_t steps) {
-  SessionOptions options;
-  options.output = output;
-  options.model = variant.kind->name;
-  options.config = variant.config;
-  options.vocabulary.kind = text::VocabularyKind::characters;
-  options.training.steps = steps;
-  options.training.batch_tokens = 300;
-  options.training.evaluate_every = 7;
-  options.training.warm_up = 10;
-  options.text_lines = true;
-  return options;
-}
 
 /// Letters to copy or to reverse, as pairs or, for a language model, as lines of text: abc|cba.
 Lines lines_of(const tests::ModelVariant& variant, int count, bool reverse) {
@@ -54,9 +40,9 @@ TEST_P(AllModelsThreads, TwentyStepsEqualTenAndTenOnOtherThreads) {
   const Lines lines = lines_of(variant, 200, false);
   if (variant.reads("dropout")) variant.config.dropout = 0.2;
   ThreadPool one(1), two(2);
-  run_session(options_of(variant, folder / "whole", 20), lines, {}, one);
-  run_session(options_of(variant, folder / "halves", 10), lines, {}, two);
-  auto rest = options_of(variant, folder / "halves", 20);
+  run_session(tests::small_session(variant, folder / "whole", 20), lines, {}, one);
+  run_session(tests::small_session(variant, folder / "halves", 10), lines, {}, two);
+  auto rest = tests::small_session(variant, folder / "halves", 20);
   rest.resume = true;
   run_session(rest, lines, {}, two);
   EXPECT_EQ(read_file(folder / "whole/model.safetensors"), read_file(folder / "halves/model.safetensors"));
@@ -75,7 +61,7 @@ class AllModels : public testing::TestWithParam<tests::ModelVariant> {};
 
 TEST_P(AllModels, NoMemoryIsAskedForAfterTheFirstEpoch) {
   const tests::TemporaryFolder folder;
-  auto options = options_of(GetParam(), folder / "m", 0);
+  auto options = tests::small_session(GetParam(), folder / "m", 0);
   options.training.epochs = 4;
   options.training.report_every = 1;
   std::vector<int64_t> blocks;  // by epoch, at its last report
@@ -108,7 +94,7 @@ TEST_P(SlowGuided, AttentionFollowsTheLinks) {
     const auto words = static_cast<int64_t>(line.size() + 1) / 2;
     for (int64_t t = 0; t < words; ++t) lines.links.back().emplace_back(std::min(t + 1, words - 1), t);
   }
-  auto options = options_of(GetParam(), folder / "m", 500);
+  auto options = tests::small_session(GetParam(), folder / "m", 500);
   options.vocabulary.kind = text::VocabularyKind::words;
   options.config.pointer = false;  // which has to look at the letter itself
   options.config.embedding = options.config.width = 48;
@@ -175,7 +161,7 @@ TEST_P(SlowTask, CopyAndReverseReachAHundredPercent) {
   const tests::ModelVariant& variant = GetParam().variant;
   const Effort effort = effort_for(variant);
   const Lines pairs = tests::letters(effort.lines, GetParam().reverse);
-  auto options = options_of(variant, folder / "m", effort.steps);
+  auto options = tests::small_session(variant, folder / "m", effort.steps);
   const int64_t width = effort.width;
   options.config.embedding = options.config.width = width;
   options.config.alignment_width = options.config.readout_width = width;

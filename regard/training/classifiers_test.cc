@@ -5,8 +5,7 @@
 #include "regard/base/file.h"
 #include "regard/decoding/classify.h"
 #include "regard/models/directory.h"
-#include "regard/training/session.h"
-#include "tests/support/all_models.h"
+#include "tests/support/small_session.h"
 #include "tests/support/temporary_folder.h"
 
 namespace regard::training {
@@ -32,15 +31,9 @@ Lines pairs(int count) {
 
 SessionOptions options_of(const tests::ModelVariant& variant, const std::filesystem::path& output,
                           int64_t steps) {
-  SessionOptions options;
-  options.output = output;
-  options.model = variant.kind->name;
-  options.config = variant.config;
+  auto options = tests::small_session(variant, output, steps);
   options.vocabulary.kind = text::VocabularyKind::words;
-  options.training.steps = steps;
   options.training.batch_tokens = 200;
-  options.training.evaluate_every = 7;
-  options.training.warm_up = 10;
   return options;
 }
 

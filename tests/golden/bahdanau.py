@@ -19,11 +19,12 @@ steps (exact to rounding) and checked against central differences. Of each gradi
 `dot`, its inner product with sin(1), sin(2), sin(3), ..., which no permutation leaves as it is.
 """
 
-import json
 import pathlib
 import sys
 
 import numpy as np
+
+from golden_text import text
 
 V, D, N, A, R = 11, 4, 5, 3, 4  # vocabulary (both), embedding, state, alignment, readout
 SMOOTHING = 0.1
@@ -179,17 +180,6 @@ def golden(configuration):
     return {"loss": loss, "mean": loss / count, "plain": float(model.loss(0).real),
             "attention": model.sentence(SOURCES[0], TARGETS[0])[1].real.tolist(),
             "parameters": [{"name": name, "shape": shape, "gradient": gradients[name]} for name, shape in parameters]}
-
-
-def text(value, level=0):
-    """JSON with lists of plain values on one line."""
-    indent = "  " * level
-    if isinstance(value, dict):
-        members = [f"{indent}  {json.dumps(key)}: {text(member, level + 1)}" for key, member in value.items()]
-        return "{\n" + ",\n".join(members) + f"\n{indent}}}"
-    if isinstance(value, list) and any(isinstance(element, (dict, list)) for element in value):
-        return "[\n" + ",\n".join(f"{indent}  {text(element, level + 1)}" for element in value) + f"\n{indent}]"
-    return json.dumps(value)
 
 
 def main():

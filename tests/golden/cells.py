@@ -26,10 +26,11 @@ and `dot`, its inner product with sin(1), sin(2), sin(3), ..., which no permutat
 """
 
 import cmath
-import json
 import math
 import pathlib
 import sys
+
+from golden_text import text
 
 D, N = 5, 3
 LENGTHS = [3, 1, 0, 4]
@@ -183,17 +184,6 @@ def golden(kind, reverse):
                         for name, elements in outputs(kind, reverse, values)],
             "loss": loss(kind, reverse, values).real,
             "parameters": [{"name": name, "shape": shape, "gradient": gradients[name]} for name, shape in parameters]}
-
-
-def text(value, level=0):
-    """JSON with lists of plain values on one line."""
-    indent = "  " * level
-    if isinstance(value, dict):
-        members = [f"{indent}  {json.dumps(key)}: {text(member, level + 1)}" for key, member in value.items()]
-        return "{\n" + ",\n".join(members) + f"\n{indent}}}"
-    if isinstance(value, list) and any(isinstance(element, (dict, list)) for element in value):
-        return "[\n" + ",\n".join(f"{indent}  {text(element, level + 1)}" for element in value) + f"\n{indent}]"
-    return json.dumps(value)
 
 
 def main():

@@ -14,13 +14,13 @@ and their summaries are those of bahdanau.py; `loss` is the sum over both pairs 
 is longer than ten words, so that a distance is clipped. `attention` is that of the first pair, premise by hypothesis.
 """
 
-import json
 import pathlib
 import sys
 
 import numpy as np
 
 import bahdanau as base
+from golden_text import text
 
 V, M, N, CLASSES = 11, 4, 5, 3
 PREMISES = [[3, 7, 3, 9, 1, 2, 8, 4, 5, 6, 3, 7, 0], [7, 6, 0]]
@@ -107,7 +107,7 @@ def main():
               "hypotheses": HYPOTHESES, "labels": LABELS,
               "fill": "element i of parameter p, both from 0: 0.9 * sin(1 + 0.7 * i + 1.3 * p)",
               "configurations": {"words": golden(False), "intra_sentence": golden(True)}}
-    path.write_text(base.text(result) + "\n", encoding="utf-8")
+    path.write_text(text(result) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,13 +12,13 @@ usage: fixed_vector.py [FILE]     writes FILE, by default fixed_vector.json besi
 The cells' equations are those of cells.py. Filling, loss, gradients (complex steps) and their summaries are those of bahdanau.py.
 """
 
-import json
 import pathlib
 import sys
 
 import numpy as np
 
 import bahdanau as base
+from golden_text import text
 
 V, D, N, R = 11, 4, 5, 4
 SOURCES, TARGETS, BEGIN = base.SOURCES, base.TARGETS, V - 1
@@ -144,7 +144,7 @@ def main():
     path = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).with_name("fixed_vector.json")
     result = {"V": V, "D": D, "N": N, "R": R, "begin": BEGIN, "smoothing": base.SMOOTHING, "sources": SOURCES, "targets": TARGETS,
               "configurations": {name: golden(c) for name, c in CONFIGURATIONS.items()}}
-    path.write_text(base.text(result) + "\n", encoding="utf-8")
+    path.write_text(text(result) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

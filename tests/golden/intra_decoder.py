@@ -17,13 +17,13 @@ embedding.target and output.W are parameters of their own). Filling, gradients (
 bahdanau.py. `attention` is alpha of the first pair, `log_p` the log-probabilities of its targets.
 """
 
-import json
 import pathlib
 import sys
 
 import numpy as np
 
 import bahdanau as base
+from golden_text import text
 
 V, D, N = 11, 4, 5
 SOURCES = [[3, 7, 3, 9, 0], [7, 6, 0]]
@@ -141,7 +141,7 @@ def main():
     path = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).with_name("intra_decoder.json")
     result = {"V": V, "D": D, "N": N, "begin": BEGIN, "smoothing": base.SMOOTHING, "sources": SOURCES, "targets": TARGETS,
               "configurations": {name: golden(name, c) for name, c in CONFIGURATIONS.items()}}
-    path.write_text(base.text(result) + "\n", encoding="utf-8")
+    path.write_text(text(result) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ The cells' equations are those of cells.py. Filling, loss, gradients (complex st
 bahdanau.py. `attention` is that of the first sentence; `centres` are its p_t (local-p), none of them near a window's edge.
 """
 
-import json
 import pathlib
 import sys
 
@@ -23,6 +22,7 @@ import numpy as np
 
 import bahdanau as base
 from fixed_vector import GATES, step
+from golden_text import text
 
 V, D, N, A, R = 11, 4, 5, 3, 4
 SOURCES, TARGETS, BEGIN = base.SOURCES, base.TARGETS, V - 1
@@ -167,7 +167,7 @@ def main():
     path = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).with_name("luong.json")
     result = {"V": V, "D": D, "N": N, "A": A, "R": R, "begin": BEGIN, "smoothing": base.SMOOTHING, "sources": SOURCES,
               "targets": TARGETS, "configurations": {name: golden(name, c) for name, c in CONFIGURATIONS.items()}}
-    path.write_text(base.text(result) + "\n", encoding="utf-8")
+    path.write_text(text(result) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

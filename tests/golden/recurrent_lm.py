@@ -10,7 +10,6 @@ The cells' equations are those of cells.py. Filling, loss, gradients (complex st
 bahdanau.py; of its sentences only the targets are read.
 """
 
-import json
 import pathlib
 import sys
 
@@ -18,6 +17,7 @@ import numpy as np
 
 import bahdanau as base
 from fixed_vector import GATES, step
+from golden_text import text
 
 V, N = 11, 5
 TARGETS, BEGIN = base.TARGETS, V - 1
@@ -85,7 +85,7 @@ def golden(model, parameters, counts=()):
 def write(script, configurations):
     """Writes {"configurations": ...} to the file that the command line names, else beside the script."""
     path = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(script).with_suffix(".json")
-    path.write_text(base.text({"begin": BEGIN, "smoothing": base.SMOOTHING, "targets": TARGETS,
+    path.write_text(text({"begin": BEGIN, "smoothing": base.SMOOTHING, "targets": TARGETS,
                                "configurations": configurations}) + "\n", encoding="utf-8")
 
 

@@ -29,13 +29,13 @@ layer's cross-attention. Gradients are those of `loss`, by complex steps (exact 
 differences. Of each gradient: its norm, and `dot`, its inner product with sin(1), sin(2), sin(3), ....
 """
 
-import json
 import pathlib
 import sys
 
 import numpy as np
 
 import bahdanau as base
+from golden_text import text
 
 V, D, H, F, L = 11, 8, 2, 6, 2  # vocabulary, model, heads, feed-forward, layers
 d = D // H
@@ -226,24 +226,13 @@ def golden(configuration):
             "parameters": [{"name": name, "shape": shape, "gradient": gradients[name]} for name, shape in parameters]}
 
 
-def text(value, level=0):
-    """JSON with lists of plain values on one line."""
-    indent = "  " * level
-    if isinstance(value, dict) and any(isinstance(member, (dict, list)) for member in value.values()):
-        members = [f"{indent}  {json.dumps(key)}: {text(member, level + 1)}" for key, member in value.items()]
-        return "{\n" + ",\n".join(members) + f"\n{indent}}}"
-    if isinstance(value, list) and any(isinstance(element, (dict, list)) for element in value):
-        return "[\n" + ",\n".join(f"{indent}  {text(element, level + 1)}" for element in value) + f"\n{indent}]"
-    return json.dumps(value)
-
-
 def main():
     path = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).with_name("transformer.json")
     result = {"V": V, "D": D, "H": H, "F": F, "L": L, "begin": BEGIN, "smoothing": SMOOTHING,
               "sources": SOURCES, "targets": TARGETS,
               "fill": "element i of parameter p, both from 0: 0.3 * sin(1 + 0.7 * i + 1.3 * p)",
               "configurations": {name: golden(name) for name in NAMES}}
-    path.write_text(text(result) + "\n", encoding="utf-8")
+    path.write_text(text(result, flat=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
