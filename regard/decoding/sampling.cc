@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "regard/base/random.h"
+#include "regard/decoding/prompts.h"
 #include "regard/simd/rows.h"
 #include "regard/text/vocabulary.h"
 
@@ -66,10 +67,14 @@ void sample_group(const models::EncoderDecoder& model, std::vector<Text> texts,
                   const SamplingOptions& options) {
   const std::vector<std::span<const int32_t>> nothing(texts.size());
   const models::Memory memory = model.encode(nothing);
-  models::State state = memory.initial_state;
-  std::vector<int32_t> previous(texts.size(), model.begin()), active(texts.size());
+  std::vector<std::span<const int32_t>> prompts;
+  for (const Text& text : texts) prompts.push_back(text.prompt);
+  auto [read, state, previous] = read_prompts(model, prompts, memory);
+  for (const Text& text : texts)
+    text.result->ids.assign(text.prompt.begin(), text.prompt.begin() + static_cast<std::ptrdiff_t>(read));
+  std::vector<int32_t> active(texts.size());
   std::iota(active.begin(), active.end(), 0);
-  for (size_t i = 0; !active.empty(); ++i) {
+  for (size_t i = read; !active.empty(); ++i) {
     const models::Step step = model.step(previous, state, memory, active);
     const auto logits = step.logits.as_matrix<float>();
     std::vector<int32_t> kept, still_active;

@@ -74,6 +74,8 @@ TEST_P(SamplingThreads, ALineIsTheSameInAnyBatchAndForAnyNumberOfThreads) {
   const auto model = tests::make(GetParam(), kV);
   std::vector<Ids> prompts;
   for (int32_t i = 0; i < 13; ++i) prompts.push_back(Ids(static_cast<size_t>(i % 4), 2 + i % 5));
+  prompts.emplace_back(90, 4);
+  prompts.emplace_back(110, 3);
   ThreadPool one(1), two(2);
   const SamplingOptions options{.temperature = 0.8, .top_p = 0.95, .max_length = 20, .seed = 3};
   SamplingOptions few = options;

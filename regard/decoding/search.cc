@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "regard/decoding/prompts.h"
 #include "regard/simd/rows.h"
 #include "regard/text/vocabulary.h"
 
@@ -159,6 +160,15 @@ void search_group(const models::EncoderDecoder& model, std::span<const std::span
   for (const Sentence& s : group) inputs.push_back(sources[static_cast<size_t>(s.number)]);
   const models::Memory memory = model.encode(inputs);
   models::State state = memory.initial_state;
+  if (!model.attends()) {  // else each step's attention is wanted
+    std::vector<std::span<const int32_t>> prompts;
+    for (const Sentence& sentence : group) prompts.push_back(sentence.prompt);
+    ReadPrompts start = read_prompts(model, prompts, memory);
+    state = std::move(start.state);
+    for (Sentence& sentence : group)
+      sentence.live[0].ids.assign(sentence.prompt.begin(),
+                                  sentence.prompt.begin() + static_cast<std::ptrdiff_t>(start.read));
+  }
   std::vector<int32_t> sentence_of(group.size());
   std::iota(sentence_of.begin(), sentence_of.end(), 0);
   while (!sentence_of.empty()) {

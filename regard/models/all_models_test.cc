@@ -151,6 +151,18 @@ TEST_P(AllModels, AGrownStateEqualsARecomputedOneToTheBit) {
   expect_same_bits(grown.logits.row_range(1, 2), recomputed.logits);
 }
 
+TEST_P(AllModels, ATextReadAtOnceLeavesTheStateOfItsStepsToTheBit) {
+  const auto model = tests::make(GetParam(), kV);
+  const Memory memory = model->encode(sources(std::vector<size_t>{3, 0}));
+  std::vector<std::vector<int32_t>> texts(2, {model->begin()});
+  for (int32_t t = 0; t < 70; ++t)
+    for (int32_t r = 0; r < 2; ++r) texts[static_cast<size_t>(r)].push_back((t * t + 3 * r + t / 7) % 9);
+  const std::vector<std::span<const int32_t>> spans(texts.begin(), texts.end());
+  const State read = model->read(spans, memory), stepped = model->EncoderDecoder::read(spans, memory);
+  ASSERT_EQ(read.size(), stepped.size());
+  for (size_t i = 0; i < read.size(); ++i) expect_same_bits(read[i], stepped[i]);
+}
+
 TEST_P(AllModels, AttentionIsADistributionOverTheSource) {
   const auto model = tests::make(GetParam(), kV);
   const Memory memory = model->encode(all_sources());

@@ -1,5 +1,6 @@
 #include "regard/models/model.h"
 
+#include <numeric>
 #include <unordered_map>
 
 namespace regard::models {
@@ -60,6 +61,18 @@ void Model::set_each(const ParameterVisitor& set) {
     list.push_back({name, tensor});
   });
   parameters_ = std::move(list);
+}
+
+State EncoderDecoder::read(std::span<const std::span<const int32_t>> texts, const Memory& memory) const {
+  State state = memory.initial_state;
+  std::vector<int32_t> words(texts.size()), sentence_of(texts.size());
+  std::iota(sentence_of.begin(), sentence_of.end(), 0);
+  const size_t length = texts.empty() ? 0 : texts[0].size();
+  for (size_t t = 0; t < length; ++t) {
+    for (size_t r = 0; r < texts.size(); ++r) words[r] = texts[r][t];
+    state = step(words, state, memory, sentence_of).state;
+  }
+  return state;
 }
 
 std::vector<Tensor> tensors_of(const Model& model) {

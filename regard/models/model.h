@@ -120,6 +120,10 @@ class EncoderDecoder : public Model {
   virtual Step step(std::span<const int32_t> y_prev, const State& state, const Memory& memory,
                     std::span<const int32_t> sentence_of) const = 0;
 
+  /// The state after steps over the words of texts [R], all of one length, the r-th of the memory's r-th
+  /// sentence; the begin symbol is the first word of each. To the bit what as many calls of step() end with.
+  virtual State read(std::span<const std::span<const int32_t>> texts, const Memory& memory) const;
+
   /// What a language model looks back at in its own text: [T, T] for the T = text.size() + 1 positions of the
   /// begin symbol and the text; row t belongs to the step that has read position t. Undefined if it looks
   /// back at nothing.

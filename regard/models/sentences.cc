@@ -62,8 +62,8 @@ int64_t steps_of(const Tensor& count) {
                   [&](auto zero) { return static_cast<int64_t>(count.data<decltype(zero)>()[0]); });
 }
 
-Tensor one_more(const Tensor& count) {
-  return Tensor::full(count.shape(), static_cast<double>(steps_of(count) + 1), count.dtype());
+Tensor more_steps(const Tensor& count, int64_t n) {
+  return Tensor::full(count.shape(), static_cast<double>(steps_of(count) + n), count.dtype());
 }
 
 Tensor states_before(const Tensor& after, const Tensor& initial, const autograd::Ragged& sentences) {

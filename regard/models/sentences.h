@@ -57,7 +57,7 @@ Tensor guided_loss(const Tensor& alpha, const SentencePairs& pairs, const LossOp
 /// A decoder's count of its steps, [R, 1], as part of a state: none yet, how many, and one more.
 inline Tensor no_steps(int64_t R, DType dtype) { return Tensor::zeros({R, 1}, dtype); }
 int64_t steps_of(const Tensor& count);
-Tensor one_more(const Tensor& count);
+Tensor more_steps(const Tensor& count, int64_t n = 1);
 
 /// Each position's state before its step: [total, N] from the states after every step [total, N] and the
 /// initial ones [B, N].

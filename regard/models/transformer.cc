@@ -207,7 +207,7 @@ Step Transformer::step(std::span<const int32_t> y_prev, const State& state, cons
     });
     x = layer.third(x2, {}, layer.feed_forward);  // [R, D]
   }
-  result.state.push_back(one_more(state.back()));
+  result.state.push_back(more_steps(state.back()));
   const Tensor t = norm_at_end() ? decoder_norm_(x) : x;  // [R, D]
   result.logits = linear(t, W_out(), b_out_);             // [R, V]
   return result;

@@ -1,5 +1,6 @@
 #include "regard/models/transformer_lm.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -52,15 +53,17 @@ Tensor TransformerLm::embed(std::span<const int32_t> words, std::span<const int3
   return positions_(autograd::scaled_rows(E_, words, scale), positions);  // sqrt(D) E y + PE  [R, D]
 }
 
-Tensor TransformerLm::read(std::span<const int32_t> words, const Ragged& T, const Dropout& dropout,
-                           Tensor* weights) const {
+Tensor TransformerLm::layers_of(std::span<const int32_t> words, const Ragged& T, const Dropout& dropout,
+                                const Shown& shown) const {
   Tensor x = dropout(embed(words, nn::positions_of(T)), kEmbeddings, T);  // [T, D]
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_[l];
     const auto drop = [&](uint64_t what) { return dropout.rows(dropout_layer(l, what), T); };
     const auto drop_weights = dropout.weights(config().attention_dropout, dropout_layer(l, kWeights));
+    const bool is_top = l + 1 == layers_.size();
+    Tensor* const cache = shown.caches ? &shown.caches->emplace_back() : nullptr;
     const Tensor x1 = layer.first(x, drop(kBlock), [&](const Tensor& q) {
-      return layer.self_attention(q, T, bias_, drop_weights, l + 1 == layers_.size() ? weights : nullptr);
+      return layer.self_attention(q, T, bias_, drop_weights, is_top ? shown.weights : nullptr, cache);
     });                                                          // [T, D]
     x = layer.second(x1, drop(kBlock + 1), layer.feed_forward);  // [T, D]
   }
@@ -69,7 +72,8 @@ Tensor TransformerLm::read(std::span<const int32_t> words, const Ragged& T, cons
 
 Tensor TransformerLm::loss(const SentencePairs& pairs, const LossOptions& options) const {
   const Dropout dropout(config().dropout, pairs, options);
-  const Tensor t = read(previous_words(pairs.targets, begin()), ragged(pairs.targets), dropout);  // [T, D]
+  const Tensor t =
+      layers_of(previous_words(pairs.targets, begin()), ragged(pairs.targets), dropout, {});  // [T, D]
   return output_loss(t, W_out(), b_out_, words_of(pairs.targets), options.smoothing, options.scale);
 }
 
@@ -79,7 +83,7 @@ Tensor TransformerLm::own_attention(std::span<const int32_t> text) const {
   Ragged T;
   T.push_back(static_cast<int64_t>(words.size()));
   Tensor weights;
-  read(words, T, Dropout(), &weights);
+  layers_of(words, T, Dropout(), {.weights = &weights});
   return weights;
 }
 
@@ -90,6 +94,28 @@ Memory TransformerLm::encode(std::span<const std::span<const int32_t>> sources) 
     memory.initial_state.push_back(layer.self_attention.empty_cache(memory.sources.count()));
   memory.initial_state.push_back(no_steps(memory.sources.count(), E_.dtype()));
   return memory;
+}
+
+State TransformerLm::read(std::span<const std::span<const int32_t>> texts, const Memory& memory) const {
+  const bool keeps = std::all_of(layers_.begin(), layers_.end(),
+                                 [](const Layer& layer) { return layer.self_attention.keeps_positions(); });
+  if (!keeps || texts.empty() || texts[0].empty()) return EncoderDecoder::read(texts, memory);
+  constexpr int64_t kRows = 8192;  // at once: what a layer's widest matrix holds
+  const auto R = static_cast<int64_t>(texts.size()), n = static_cast<int64_t>(texts[0].size());
+  const int64_t part = std::max<int64_t>(kRows / n, 1);
+  std::vector<std::vector<Tensor>> parts(layers_.size());  // of every layer [R', n, 2D]
+  for (int64_t begin = 0; begin < R; begin += part) {
+    const auto some =
+        texts.subspan(static_cast<size_t>(begin), static_cast<size_t>(std::min(part, R - begin)));
+    std::vector<Tensor> caches;
+    layers_of(words_of(some), ragged(some), Dropout(), {.caches = &caches});
+    for (size_t l = 0; l < layers_.size(); ++l) parts[l].push_back(caches[l]);
+  }
+  State state;
+  for (const auto& of_layer : parts)
+    state.push_back(autograd::concat_rows(of_layer).reshaped({R, n, 2 * config().width}));
+  state.push_back(more_steps(memory.initial_state.back(), n));
+  return state;
 }
 
 Step TransformerLm::step(std::span<const int32_t> y_prev, const State& state, const Memory&,
@@ -107,7 +133,7 @@ Step TransformerLm::step(std::span<const int32_t> y_prev, const State& state, co
     });
     x = layer.second(x1, {}, layer.feed_forward);  // [R, D]
   }
-  result.state.push_back(one_more(state.back()));
+  result.state.push_back(more_steps(state.back()));
   const Tensor t = norm_at_end() ? norm_(x) : x;  // [R, D]
   result.logits = linear(t, W_out(), b_out_);     // [R, V]
   return result;

@@ -21,6 +21,8 @@ class TransformerLm final : public EncoderDecoder {
   bool attends() const override { return false; }
   Tensor loss(const SentencePairs& pairs, const LossOptions& options) const override;
   Memory encode(std::span<const std::span<const int32_t>> sources) const override;
+  /// All positions of a text at once, unless a layer's attention is linear.
+  State read(std::span<const std::span<const int32_t>> texts, const Memory& memory) const override;
   /// The last layer's weights, the mean over its heads; undefined if its attention is linear.
   Tensor own_attention(std::span<const int32_t> text) const override;
   /// The state is every layer's cache (nn::CachedStep), and the count of steps.
@@ -35,9 +37,13 @@ class TransformerLm final : public EncoderDecoder {
   };
 
   void visit(const ParameterVisitor& visitor) override;
-  /// The top layer's output, [T, D]. `weights`, if not null, receives what its positions attended to.
-  Tensor read(std::span<const int32_t> words, const autograd::Ragged& T, const Dropout& dropout,
-              Tensor* weights = nullptr) const;
+  struct Shown {
+    Tensor* weights = nullptr;              ///< receives what the top layer's positions attended to
+    std::vector<Tensor>* caches = nullptr;  ///< receives every layer's keys and values, [T, 2D]
+  };
+  /// The top layer's output, [T, D].
+  Tensor layers_of(std::span<const int32_t> words, const autograd::Ragged& T, const Dropout& dropout,
+                   const Shown& shown) const;
   Tensor embed(std::span<const int32_t> words, std::span<const int32_t> positions) const;
   const Tensor& W_out() const { return config().separate_embeddings ? W_out_ : E_; }
   bool norm_at_end() const { return config().norm == nn::NormOrder::before; }

@@ -78,12 +78,14 @@ Tensor SelfAttention::project(const Tensor& x, std::span<const int32_t> position
 }
 
 Tensor SelfAttention::operator()(const Tensor& x, const Ragged& sentences, const Tensor& bias,
-                                 const autograd::WeightDropout& dropout, Tensor* weights) const {
+                                 const autograd::WeightDropout& dropout, Tensor* weights,
+                                 Tensor* cache) const {
   HeadOptions with_dropout = options(bias);
   with_dropout.dropout = dropout;
   const Tensor qkv = project(x, positions_of(sentences));  // [T, 3D]
   if (sizes_.form == AttentionForm::linear)
     return out_(autograd::linear_self_attention(qkv, sentences, sizes_.heads, sizes_.causal));
+  if (cache) *cache = autograd::columns(qkv, sizes_.D, 3 * sizes_.D);
   return out_(autograd::self_attention(qkv, sentences, with_dropout, weights));  // [T, D]
 }
 

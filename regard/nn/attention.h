@@ -45,9 +45,12 @@ class SelfAttention {
   void visit(const ParameterVisitor& visitor, const std::string& name, const SelfAttentionSizes& sizes);
 
   /// x [T, D], all sentences. `bias` is the stack's table of relative biases, or undefined. `weights`, if not
-  /// null, receives the mean over the heads, [T, longest]; linear attention has none and leaves it alone.
+  /// null, receives the mean over the heads, [T, longest]; `cache` the keys and values [T, 2D], what step()
+  /// would have kept. Linear attention has neither and leaves them alone.
   Tensor operator()(const Tensor& x, const autograd::Ragged& sentences, const Tensor& bias,
-                    const autograd::WeightDropout& dropout, Tensor* weights = nullptr) const;
+                    const autograd::WeightDropout& dropout, Tensor* weights = nullptr,
+                    Tensor* cache = nullptr) const;
+  bool keeps_positions() const { return sizes_.form != AttentionForm::linear; }
   /// What step() starts from, for R rows.
   Tensor empty_cache(int64_t R) const;
   /// One more position of every row, `position` from 0.  x [R, D], cache as CachedStep's, before it.
