@@ -125,11 +125,11 @@ void add_bench(CLI::App& app, Common& common) {
       ->group(kGroup);
   verb->add_option("--minutes", models.minutes, "Of training, for each model")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->group(kGroup);
   verb->add_option("--batch-tokens", models.batch_tokens, "Pieces of a batch, with padding")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->group(kGroup);
   verb->add_option("--test-source", models.test_source, "To measure BLEU on; default the development text")
       ->type_name("FILE")

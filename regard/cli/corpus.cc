@@ -85,10 +85,8 @@ void add_corpus(CLI::App& app, Common& common) {
       ->required();
   verb->add_option("--to", options->to, "Target language")->type_name("LANGUAGE")->required();
   verb->add_option("--output", options->output, "Folder to write to")->type_name("DIR")->required();
-  verb->add_option("--dev", options->corpus.dev, "Lines to hold out for development")
-      ->check(CLI::NonNegativeNumber);
-  verb->add_option("--test", options->corpus.test, "Lines to hold out for testing")
-      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--dev", options->corpus.dev, "Lines to hold out for development")->check(not_negative());
+  verb->add_option("--test", options->corpus.test, "Lines to hold out for testing")->check(not_negative());
   verb->add_option("--seed", options->corpus.seed, "Which lines are held out")->capture_default_str();
   verb->add_option("--longest", options->corpus.longest_words, "Drop pairs with more words on a side")
       ->capture_default_str();

@@ -29,6 +29,30 @@ struct EntailArguments {
 
 struct EncodedPairs {
   text::Sentences premises, hypotheses;
+
+  bool is_cut(int64_t i) const {
+    const auto whole = [](std::span<const int32_t> ids) { return ids.back() == text::Vocabulary::kEnd; };
+    return !whole(premises[i]) || !whole(hypotheses[i]);
+  }
+};
+
+/// Pairs of which the model reads the beginning alone.
+class Cuts {
+ public:
+  void add(const EncodedPairs& pairs, int64_t i, int64_t line) {
+    if (pairs.is_cut(i) && count_++ == 0) first_ = line;
+  }
+  void warn(const std::string& file, int64_t longest) const {
+    if (count_ == 0) return;
+    std::cerr << fmt::format(
+        "regard: warning: {}: {} a side of more than {} pieces, of which the model reads no more (the first "
+        "is line "
+        "{}); train with a larger --longest\n",
+        file, count_ == 1 ? "1 pair has" : fmt::format("{} pairs have", count_), longest, first_);
+  }
+
+ private:
+  int64_t count_ = 0, first_ = 0;
 };
 
 EncodedPairs encode(const models::TrainedClassifier& classifier, std::span<const text::LabelledPair> pairs) {
@@ -61,12 +85,14 @@ void classify_lines(const EntailArguments& a, const Common& common) {
   const auto classifier = models::load_classifier(a.model);
   ThreadPool pool(common.thread_count());
   std::vector<text::LabelledPair> pairs;
+  Cuts cuts;
   int64_t number = 0;
   const auto write = [&] {
     const EncodedPairs encoded = encode(classifier, pairs);
     const auto found =
         decoding::classify(*classifier.model, encoded.premises, encoded.hypotheses, pool, common.json);
     for (size_t i = 0; i < found.size(); ++i) {
+      cuts.add(encoded, static_cast<int64_t>(i), pairs[i].line);
       const auto best = static_cast<size_t>(found[i].best);
       if (common.json)
         std::cout << json_text(pair_json(classifier, encoded, static_cast<int64_t>(i), found[i]));
@@ -92,6 +118,7 @@ void classify_lines(const EntailArguments& a, const Common& common) {
     if (pairs.size() == kLines) write();
   }
   write();
+  if (!common.quiet) cuts.warn("standard input", classifier.longest);
 }
 
 /// How often each label was called each class.
@@ -124,7 +151,7 @@ size_t class_of(const std::string& label, const std::vector<std::string>& classe
   return static_cast<size_t>(found - classes.begin());
 }
 
-Confusion confusion_of(const models::TrainedClassifier& classifier, const EntailArguments& a,
+Confusion confusion_of(const models::TrainedClassifier& classifier, const EntailArguments& a, bool quiet,
                        ThreadPool& pool) {
   Confusion confusion;
   confusion.labels = a.binary.empty() ? classifier.labels : std::vector{a.binary, "not " + a.binary};
@@ -134,12 +161,15 @@ Confusion confusion_of(const models::TrainedClassifier& classifier, const Entail
     const auto pairs = text::read_labelled(file);
     const EncodedPairs encoded = encode(classifier, pairs);
     const auto found = decoding::classify(*classifier.model, encoded.premises, encoded.hypotheses, pool);
+    Cuts cuts;
     for (size_t i = 0; i < pairs.size(); ++i) {
+      cuts.add(encoded, static_cast<int64_t>(i), pairs[i].line);
       const auto at = [&](const std::string& label) {
         return class_of(label, classifier.labels, a.binary, pairs[i], file);
       };
       ++confusion.counts[at(pairs[i].label)][at(classifier.labels[static_cast<size_t>(found[i].best)])];
     }
+    if (!quiet) cuts.warn(file, classifier.longest);
   }
   if (confusion.total() == 0) throw DataError(a.test[0], 0, "has no pairs; there is nothing to test");
   return confusion;
@@ -160,7 +190,7 @@ void test(const EntailArguments& a, const Common& common) {
     throw UsageError(
         fmt::format("--binary {}: the model's labels are {}", a.binary, fmt::join(classifier.labels, ", ")));
   ThreadPool pool(common.thread_count());
-  const Confusion confusion = confusion_of(classifier, a, pool);
+  const Confusion confusion = confusion_of(classifier, a, common.quiet, pool);
   const auto n = static_cast<double>(confusion.total());
   const double share = static_cast<double>(confusion.right()) / n;
   const auto [low, high] = interval(share, n);

@@ -136,13 +136,15 @@ void add_evaluate(CLI::App& app, Common& common) {
   CLI::Option* reference = verb->add_option("--reference", options->references,
                                             "What it should be; several files: several references")
                                ->type_name("FILE");
-  verb->add_option("--metric", options->metrics, "What to print, with commas between")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"bleu", "chrf", "chrf++", "rouge", "accuracy", "repetition"}))
-      ->default_str("bleu,chrf");
-  verb->add_option("--tokenize", options->tokenization, "How BLEU cuts lines into words")
-      ->check(CLI::IsMember({"13a", "none", "intl", "char"}))
-      ->capture_default_str();
+  CLI::Option* metric =
+      verb->add_option("--metric", options->metrics, "What to print, with commas between")
+          ->delimiter(',')
+          ->check(CLI::IsMember({"bleu", "chrf", "chrf++", "rouge", "accuracy", "repetition"}))
+          ->default_str("bleu,chrf");
+  CLI::Option* tokenize =
+      verb->add_option("--tokenize", options->tokenization, "How BLEU cuts lines into words")
+          ->check(CLI::IsMember({"13a", "none", "intl", "char"}))
+          ->capture_default_str();
   CLI::Option* lengths =
       verb->add_option("--by-length", options->lengths,
                        "Also the scores by the number of words in this file's lines: the source")
@@ -150,7 +152,7 @@ void add_evaluate(CLI::App& app, Common& common) {
           ->needs(hypothesis);
   verb->add_option("--length-bands", options->band_ends, "Last length of each band, with commas between")
       ->delimiter(',')
-      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000'000))
       ->default_str("10,20,30,40,50")
       ->needs(lengths);
   CLI::Option* alignment =
@@ -159,6 +161,8 @@ void add_evaluate(CLI::App& app, Common& common) {
   CLI::Option* gold =
       verb->add_option("--gold", options->gold, "The right links; 1?2 is one that is possible")
           ->type_name("FILE");
+  metric->needs(hypothesis);
+  tokenize->needs(hypothesis);
   hypothesis->needs(reference)->excludes(alignment)->excludes(model);
   reference->needs(hypothesis);
   alignment->needs(gold)->excludes(model);

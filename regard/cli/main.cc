@@ -68,6 +68,9 @@ void add_common(CLI::App& verb, Common& common) {
 template <class Number>
 std::string fault_of_number(const std::string& text) {
   Number number{};
+  const size_t digits = text.find_first_not_of("+-");
+  if (digits + 1 < text.size() && text[digits] == '0')  // CLI11 would read 010 as 8
+    return text + ": write the number without a leading 0";
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc::result_out_of_range) return text + " is too large a number";
   return error != std::errc() || end != text.data() + text.size() ? text + " is no number to use here" : "";
@@ -91,7 +94,7 @@ void check_values(CLI::App& verb) {
     if (type.starts_with("INT")) option->check(whole);
     if (type.starts_with("UINT")) option->check(natural);
     if (type.starts_with("FLOAT")) option->check(finite);
-    if (option->check_lname("output")) option->check(named);
+    if (option->check_lname("output") || type == "FILE" || type == "DIR") option->check(named);
   }
 }
 

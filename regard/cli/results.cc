@@ -1,6 +1,7 @@
 #include "regard/cli/results.h"
 
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 
@@ -17,7 +18,20 @@ void flush_results() {
                     errno);
 }
 
-std::string json_text(const boost::json::value& value) {
+namespace {
+
+void make_finite(boost::json::value& value) {
+  if (value.is_double() && !std::isfinite(value.get_double())) value = nullptr;
+  if (value.is_object())
+    for (auto& member : value.get_object()) make_finite(member.value());
+  if (value.is_array())
+    for (auto& element : value.get_array()) make_finite(element);
+}
+
+}  // namespace
+
+std::string json_text(boost::json::value value) {
+  make_finite(value);
   return text::repaired_utf8(boost::json::serialize(value)) + "\n";
 }
 

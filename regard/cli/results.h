@@ -10,7 +10,8 @@ namespace regard::cli {
 /// Throws SystemError. Verbs that write as they go call it now and then, so that they end early.
 void flush_results();
 
-/// One line of JSON, valid UTF-8 whatever names of files and texts it holds.
-std::string json_text(const boost::json::value& value);
+/// One line of JSON, valid UTF-8 whatever names of files and texts it holds; numbers that are not finite,
+/// which JSON does not have, are null.
+std::string json_text(boost::json::value value);
 
 }  // namespace regard::cli

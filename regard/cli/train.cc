@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <boost/json.hpp>
+#include <cmath>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -23,7 +24,7 @@ struct TrainArguments {
   training::SessionOptions session;
   TrainingData data;
   std::string output;
-  CLI::Option *learning_rate = nullptr, *label_smoothing = nullptr;
+  CLI::Option *learning_rate = nullptr, *label_smoothing = nullptr, *guided_weight = nullptr;
   std::map<std::string, CLI::Option*> model_options;  // by field
   std::map<std::string, std::string> choices;         // values of fields that are one of several names
 };
@@ -43,13 +44,15 @@ class Watcher {
     last_ = r;
     if (r.loss) loss_ = *r.loss;
     if (r.target_tokens_per_s) speed_ = *r.target_tokens_per_s;
-    std::string line = fmt::format("epoch {} step {} loss {:.3f} {:.0f} tokens/s rate {:.2e}", r.epoch + 1,
-                                   r.step, loss_, speed_, r.learning_rate);
+    std::string line = fmt::format("epoch {} step {}", r.epoch + 1, r.step);
+    if (loss_) line += fmt::format(" loss {:.3f}", *loss_);
+    if (speed_) line += fmt::format(" {:.0f} tokens/s", *speed_);
+    line += fmt::format(" rate {:.2e}", r.learning_rate);
     const auto [fraction, left] = time_left(r);
     if (fraction >= 0) line += " left " + duration(left);
     if (r.dev_loss) {
       dev_loss_ = *r.dev_loss;
-      best_dev_loss_ = std::min(best_dev_loss_.value_or(dev_loss_), dev_loss_);
+      if (std::isfinite(dev_loss_)) best_dev_loss_ = std::min(best_dev_loss_.value_or(dev_loss_), dev_loss_);
     }
     if (r.dev_loss) dev_ = fmt::format(" dev loss {:.3f}", *r.dev_loss);
     if (r.dev_accuracy) dev_ += fmt::format(" accuracy {:.1f} %", 100 * *r.dev_accuracy);
@@ -73,9 +76,9 @@ class Watcher {
     boost::json::object json{{"ending", kNames[static_cast<int>(ending)]},
                              {"step", last_.step},
                              {"epoch", last_.epoch},
-                             {"loss", loss_},
-                             {"target_tokens_per_s", speed_},
                              {"seconds", last_.seconds}};
+    if (loss_) json["loss"] = *loss_;
+    if (speed_) json["target_tokens_per_s"] = *speed_;
     if (!dev_.empty()) json["dev_loss"] = dev_loss_;
     return json;
   }
@@ -102,7 +105,8 @@ class Watcher {
   Progress progress_;
   const training::TrainingOptions& options_;
   training::Report last_;
-  double loss_ = 0, speed_ = 0, dev_loss_ = 0;
+  std::optional<double> loss_, speed_;  // absent where a resumed run had no step to make
+  double dev_loss_ = 0;
   std::optional<double> best_dev_loss_;  // of this run
   std::string dev_;
 };
@@ -136,6 +140,8 @@ void take_model_options(TrainArguments& a) {
 void train(TrainArguments& a, const Common& common) {
   const models::ModelKind& kind = models::model_kind(a.session.model);
   check(a.data, kind);
+  if (a.guided_weight->count() > 0 && a.data.guided_alignment.empty())
+    throw UsageError("--guided-weight is of --guided-alignment F; give both");
   take_model_options(a);
   apply(a.data, a.session);
   a.session.output = a.output;
@@ -143,6 +149,8 @@ void train(TrainArguments& a, const Common& common) {
   if (t.steps <= 0 && t.epochs <= 0 && t.minutes <= 0) t.minutes = 5;
   if (!a.session.resume) ModelDirectory::require_new(a.output);
   const training::Lines lines = read_data(a.data, kind.task, t.seed);
+  if (t.patience > 0 && lines.dev_target.empty())
+    throw UsageError("--patience counts evaluations on development text, and there is none; give some");
   if (!common.quiet)
     std::cerr << fmt::format("{} {} to train on, {} to develop with\n", lines.target.size(),
                              a.data.text.empty() ? "pairs" : "lines", lines.dev_target.size());
@@ -170,29 +178,29 @@ void train(TrainArguments& a, const Common& common) {
 void add_limit_options(CLI::App* verb, training::TrainingOptions& t) {
   constexpr const char* kGroup = "When to stop, report and save";
   verb->add_option("--minutes", t.minutes, "Stop after so many minutes of this run; 5 if no limit is given")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->group(kGroup);
   verb->add_option("--epochs", t.epochs, "Stop after so many epochs in all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->group(kGroup);
   verb->add_option("--steps", t.steps, "Stop after so many steps in all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->group(kGroup);
   verb->add_option("--patience", t.patience, "Stop after so many evaluations without improvement; 0: never")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->group(kGroup);
   verb->add_option("--evaluate-every", t.evaluate_every, "Steps between evaluations on the development text")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->group(kGroup);
   verb->add_option("--report-every", t.report_every, "Steps between reports")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->group(kGroup);
   verb->add_option("--save-every", t.save_every, "Seconds between checkpoints, from which --resume goes on")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->group(kGroup);
 }
 
@@ -202,7 +210,7 @@ void add_optimiser_options(CLI::App* verb, TrainArguments& a) {
   verb->add_option("--seed", t.seed, "Seed of everything random")->capture_default_str()->group(kGroup);
   verb->add_option("--batch-tokens", t.batch_tokens, "Pieces of a batch, with padding; more need more memory")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->group(kGroup);
   verb->add_option("--accumulate", t.accumulate, "Batches of one step, whose gradients are summed")
       ->capture_default_str()
@@ -218,11 +226,11 @@ void add_optimiser_options(CLI::App* verb, TrainArguments& a) {
                        "Rate of Adam at the end of the warm-up, after which it falls with the root of "
                        "the step; if nothing is said 0.0015 for a transformer, 0.003 for intra-decoder")
           ->capture_default_str()
-          ->check(CLI::PositiveNumber)
+          ->check(above_zero())
           ->group(kGroup);
   verb->add_option("--warm-up", t.warm_up, "Steps of linear warm-up")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->group(kGroup);
   a.label_smoothing =
       verb->add_option("--label-smoothing", t.label_smoothing,
@@ -231,17 +239,18 @@ void add_optimiser_options(CLI::App* verb, TrainArguments& a) {
           ->capture_default_str()
           ->check(CLI::Range(0.0, 0.99))
           ->group(kGroup);
-  verb->add_option("--guided-weight", t.guided_weight, "Weight of the loss of --guided-alignment")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber)
-      ->group(kGroup);
+  a.guided_weight =
+      verb->add_option("--guided-weight", t.guided_weight, "Weight of the loss of --guided-alignment")
+          ->capture_default_str()
+          ->check(not_negative())
+          ->group(kGroup);
   verb->add_option("--weight-decay", t.adam.decay, "Decoupled weight decay (AdamW)")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->group(kGroup);
   verb->add_option("--clip", t.adam.clip, "Largest norm of the gradient; 0: no clipping")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->group(kGroup);
 }
 

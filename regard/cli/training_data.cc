@@ -205,6 +205,11 @@ void check(const TrainingData& a, const models::ModelKind& kind) {
   if (a.source.empty() != a.target.empty()) throw UsageError("--source and --target go together");
   if (a.source.empty() == a.data.empty())
     throw UsageError("give either --source F and --target F, or --data F --from LANGUAGE --to LANGUAGE");
+  if (a.data.empty() && !(a.from.empty() && a.to.empty()))
+    throw UsageError(
+        "--from and --to say what to take from --data; --source and --target are read as they are");
+  if (!a.dev_source.empty() && a.dev_fraction > 0)
+    throw UsageError("--dev-source and --dev-fraction both say what is held out; give one of them");
   if (!a.data.empty() && (a.from.empty() || a.to.empty()))
     throw UsageError("--data needs --from and --to, the languages of source and target");
   if (!a.guided_alignment.empty() && (a.source.empty() || (a.dev_fraction > 0 && a.dev_source.empty())))

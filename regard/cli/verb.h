@@ -17,6 +17,10 @@ struct Common {
   int thread_count() const { return threads > 0 ? threads : available_processors(); }
 };
 
+/// What an option's number must be; the text of an error says so.
+CLI::Validator above_zero();
+CLI::Validator not_negative();
+
 /// Each adds one sub-command to `app`, with its options, and a callback that does the work
 /// and throws regard::Error. `app` and `common` must outlive the parsing.
 void add_corpus(CLI::App& app, Common& common);

@@ -22,6 +22,7 @@ namespace {
 
 struct ViewArguments {
   std::string model, text, target, output;
+  CLI::Option* target_option = nullptr;
 };
 
 pictures::TerminalOptions terminal() {
@@ -115,6 +116,8 @@ void view(const ViewArguments& a, const Common& common) {
       !a.output.ends_with(".png"))
     throw UsageError("--output " + a.output + ": expected a name that ends in .png, .svg or .html");
   if (text::is_blank(a.text)) throw UsageError("TEXT holds no word; give a sentence to look at");
+  if (a.target_option->count() > 0 && text::is_blank(a.target))
+    throw UsageError("--target holds no word; give a sentence, or leave it out");
   ThreadPool pool(common.thread_count());
   const auto matrix = matrix_of(a, pool);
   if (common.json)
@@ -139,8 +142,8 @@ void add_view(CLI::App& app, Common& common) {
   auto a = std::make_shared<ViewArguments>();
   verb->add_option("DIR", a->model, "The model directory")->required();
   verb->add_option("TEXT", a->text, "The source sentence; for a language model the text")->required();
-  verb->add_option("--target", a->target,
-                   "This translation instead of the model's own; of a classifier: the hypothesis");
+  a->target_option = verb->add_option(
+      "--target", a->target, "This translation instead of the model's own; of a classifier: the hypothesis");
   verb->add_option("--output", a->output, "A .png, .svg or .html file instead of the terminal")
       ->type_name("FILE");
   verb->footer(
@@ -149,7 +152,8 @@ void add_view(CLI::App& app, Common& common) {
       "  regard view model \"the red car\" --target \"la voiture rouge\" --output matrix.svg\n"
       "Columns are source words, rows target words (of a classifier: words of the hypothesis, and of the\n"
       "premise TEXT that attend to them; of a language model: the text, and a row tells what was looked at\n"
-      "when its piece was read); a PNG needs gnuplot.");
+      "when its piece was read); a PNG needs gnuplot, and its numbers stand\n"
+      "beside it in FILE.tsv.");
   verb->callback([a, &common] { view(*a, common); });
 }
 

@@ -116,6 +116,20 @@ std::vector<std::string> labels_of(const Content& content) {
   return labels;
 }
 
+/// The model that the configuration asks for, with the file's weights.
+template <class Make>
+auto loaded(const Make& make, const Content& content) {
+  try {
+    auto model = make(*content.kind, content.config, std::nullopt);
+    model->load(content.weights);
+    return model;
+  } catch (const UsageError& error) {
+    throw DataError(content.config_file, 0, error.what());
+  } catch (const DataError& error) {
+    throw DataError(content.config_file, 0, error.what());
+  }
+}
+
 [[noreturn]] void fail_sizes(const std::string& file) {
   throw DataError(file, 0,
                   "the vocabularies have other sizes than the model; restore the directory from a copy");
@@ -131,8 +145,7 @@ TrainedModel load_model(const std::filesystem::path& path, Task task) {
     fail_sizes(content.config_file);
   std::vector<Tensor> tensors;
   for (const auto& weight : content.weights) tensors.push_back(weight.value);
-  std::shared_ptr<EncoderDecoder> model = make_encoder_decoder(*content.kind, content.config, std::nullopt);
-  model->load(content.weights);
+  const std::shared_ptr<EncoderDecoder> model = loaded(make_encoder_decoder, content);
   const bool is_stream =
       task == Task::language && !json_boolean(content.json, "text_lines", content.config_file);
   return {content.kind, model,  std::make_shared<const autograd::FrozenWeights>(tensors),
@@ -153,9 +166,7 @@ TrainedClassifier load_classifier(const std::filesystem::path& path) {
   if (trained.vocabulary->size() != content.config.source_vocabulary ||
       static_cast<int64_t>(trained.labels.size()) != content.config.target_vocabulary)
     fail_sizes(content.config_file);
-  std::shared_ptr<Classifier> model = make_classifier(*content.kind, content.config, std::nullopt);
-  model->load(content.weights);
-  trained.model = model;
+  trained.model = loaded(make_classifier, content);
   return trained;
 }
 

@@ -37,6 +37,7 @@ int64_t Model::parameter_count() const {
 void Model::load(std::span<const nn::Parameter> values) {
   std::unordered_map<std::string, Tensor> by_name;
   for (const auto& value : values) by_name[value.name] = value.value;
+  size_t known = 0;
   set_each([&](const std::string& name, Tensor& tensor, const Shape& shape, const nn::Initial&) {
     const auto found = by_name.find(name);
     if (found == by_name.end())
@@ -45,7 +46,12 @@ void Model::load(std::span<const nn::Parameter> values) {
       throw DataError("weights " + name + " " + shape_text(found->second.shape()) + ", expected " +
                       shape_text(shape));
     tensor = found->second;
+    ++known;
   });
+  if (known == by_name.size()) return;
+  for (const auto& parameter : parameters_) by_name.erase(parameter.name);
+  throw DataError("the weights have " + by_name.begin()->first +
+                  ", which the model does not; is this another model's file?");
 }
 
 void Model::convert(DType dtype) {

@@ -92,7 +92,8 @@ class Model {
   /// Handles that share storage with the model, in the order of the files.
   const std::vector<nn::Parameter>& parameters() const { return parameters_; }
   int64_t parameter_count() const;
-  /// Replaces storage by that of `values`, by name. Throws DataError if a name is missing or a shape differs.
+  /// Replaces storage by that of `values`, by name. Throws DataError if a name is missing or unknown, or a
+  /// shape differs.
   void load(std::span<const nn::Parameter> values);
   /// The same numbers in another type (f64 for tests).
   void convert(DType dtype);

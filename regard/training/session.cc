@@ -145,6 +145,8 @@ class Session {
     labels_ = lines_.labels;
     std::sort(labels_.begin(), labels_.end());
     labels_.erase(std::unique(labels_.begin(), labels_.end()), labels_.end());
+    if (labels_.size() == 1)
+      throw DataError("all pairs have the label \"" + labels_[0] + "\"; a classifier needs two at least");
     if (!options_.resume) {
       auto directory = ModelDirectory::create_aside(options_.output, print);
       source_ = target_ = text::train_vocabulary(vocabulary_text(), options_.vocabulary);
@@ -372,7 +374,10 @@ class Session {
   }
 
   void save(const models::Model& model, Trainer& trainer, const Progress& progress) {
-    if (weights_failure_) write_best();
+    if (best_.empty())  // until the first evaluation the last weights are the ones to have
+      guarded(weights_failure_, [&] { models::write_weights(directory_, model.parameters()); });
+    else if (weights_failure_)
+      write_best();
     guarded(state_failure_, [&] { write_state(model, trainer, progress); });
   }
 

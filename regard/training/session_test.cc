@@ -81,6 +81,19 @@ TEST(Session, InterruptedAnywhereItGoesOnToTheSameWeights) {
   EXPECT_EQ(weights_of(folder / "whole"), weights_of(folder / "parts"));
 }
 
+// Ctrl-C before the first evaluation.
+TEST(Session, UntilTheFirstEvaluationTheLastWeightsAreKept) {
+  const tests::TemporaryFolder folder;
+  const Lines lines = letters(400, false);
+  ThreadPool pool(1);
+  run_session(small(folder / "whole", 3), lines, {}, pool);
+  int asked = 0;
+  SessionHooks hooks;
+  hooks.interrupted = [&] { return ++asked == 4; };
+  EXPECT_EQ(run_session(small(folder / "parts", 12), lines, hooks, pool), Ending::interrupted);
+  EXPECT_EQ(weights_of(folder / "whole"), weights_of(folder / "parts"));
+}
+
 TEST(Session, WhatCannotBeResumedIsRefused) {
   const tests::TemporaryFolder folder;
   const Lines lines = letters(200, false);

@@ -147,9 +147,8 @@ double Trainer::train_batches(std::span<const std::vector<int64_t>> batches, int
         lines += " " + std::to_string(batch[i] + 1);
     }
     throw DataError("training stopped at step " + std::to_string(step) +
-                    ": the loss is not a finite number (lines" + lines + (count > named ? " ..." : "") +
-                    "); the last good checkpoint, of step " + std::to_string(progress_.best_step) +
-                    ", is kept; try a lower --learning-rate in a new directory");
+                    ": the loss is not a finite number (lines" + lines + (count > named ? " ..." : "") + ")" +
+                    remedy());
   }
   return loss;
 }
@@ -158,8 +157,22 @@ double Trainer::dev_loss() const {
   return decoding::nats_per_token(model_, data_.dev_source, data_.dev_target, pool_, data_.dev_labels);
 }
 
+/// Weights that are no longer numbers do not replace good ones.
+void Trainer::require_finite_weights() const {
+  for (const auto& parameter : model_.parameters())
+    if (!std::isfinite(simd::sum_of_squares(parameter.value.data<float>(), parameter.value.size())))
+      throw DataError("training stopped at step " + std::to_string(progress_.step) + ": the weights " +
+                      parameter.name + " are not finite numbers" + remedy());
+}
+
+std::string Trainer::remedy() const {
+  return "; the last good checkpoint, of step " + std::to_string(progress_.best_step) +
+         ", is kept; try a lower --learning-rate in a new directory";
+}
+
 /// True if the development loss is the best so far. `counts`: patience takes notice.
 bool Trainer::evaluate(const Hooks& hooks, Report& report, bool counts) {
+  require_finite_weights();
   if (data_.dev_source.size() == 0) {
     if (hooks.improved) hooks.improved();
     progress_.best_step = progress_.step;
@@ -209,7 +222,9 @@ bool Trainer::evaluate_mean(const Hooks& hooks, Report& report, bool counts) {
 
 void Trainer::save(const Hooks& hooks, Run& run) {
   run.aside([&] {
+    require_finite_weights();
     progress_.seconds = run.seconds();
+    if (!progress_.has_best) progress_.best_step = progress_.step;
     if (hooks.save) hooks.save(progress_);
     run.last_save = Clock::now();
   });

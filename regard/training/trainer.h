@@ -103,6 +103,8 @@ class Trainer {
   struct Run;
   double train_batches(std::span<const std::vector<int64_t>> batches, int64_t predictions);
   bool evaluate_mean(const Hooks& hooks, Report& report, bool counts);
+  void require_finite_weights() const;
+  std::string remedy() const;
   bool evaluate(const Hooks& hooks, Report& report, bool counts);
   void save(const Hooks& hooks, Run& run);
   void send(const Hooks& hooks, Run& run);

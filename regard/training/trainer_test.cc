@@ -109,22 +109,29 @@ TEST_F(TrainerTest, ALossThatIsNoNumberStopsWithTheLinesAndTheLastGoodCheckpoint
     for (const float weight : tensor) ASSERT_TRUE(std::isfinite(weight));
 }
 
-// Weights that are no longer numbers may show first on the development text.
-TEST_F(TrainerTest, WeightsWhoseDevelopmentLossIsNoNumberAreNotKept) {
+// The loss before the step is a number, what the step leaves is not.
+TEST_F(TrainerTest, WeightsThatAreNoNumbersAreNeitherKeptNorSaved) {
   options_.batch_tokens = 50;
   options_.steps = 20;
-  options_.evaluate_every = 1;
   options_.learning_rate = 1e39;  // an infinite step in f32
-  const auto broken = model();
-  Trainer trainer(*broken, data_, options_, pool_);
-  Hooks hooks;
-  hooks.improved = [] { ADD_FAILURE(); };
-  std::vector<double> dev_losses;
-  hooks.report = [&](const Report& report) { dev_losses.push_back(report.dev_loss.value_or(0)); };
-  EXPECT_EQ(tests::error_message<DataError>([&] { trainer.run(hooks); }).substr(0, 26),
-            "training stopped at step 2");
-  ASSERT_EQ(dev_losses.size(), 1u);
-  EXPECT_FALSE(std::isfinite(dev_losses[0]));
+  options_.save_every = 0;
+  for (const bool with_dev : {true, false})
+    for (const int64_t evaluate_every : {1, 100}) {
+      SCOPED_TRACE(testing::Message() << with_dev << evaluate_every);
+      options_.evaluate_every = evaluate_every;
+      Data data = data_;
+      if (!with_dev) data.dev_source = data.dev_target = {};
+      const auto broken = model();
+      Trainer trainer(*broken, data, options_, pool_);
+      Hooks hooks;
+      hooks.improved = [] { ADD_FAILURE(); };
+      hooks.save = [](const Progress&) { ADD_FAILURE(); };
+      const std::string message = tests::error_message<DataError>([&] { trainer.run(hooks); });
+      EXPECT_TRUE(std::regex_search(
+          message, std::regex("stopped at step 1: the weights .* are not finite numbers; the "
+                              "last good checkpoint, of step 0, is kept")))
+          << message;
+    }
 }
 
 TEST_F(TrainerTest, TheMeanOfTheLastEvaluationsWeightsIsEvaluatedAndTrainingGoesOnFromTheLast) {

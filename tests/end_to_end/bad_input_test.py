@@ -265,7 +265,7 @@ class Usage(Case):
         for option, values in (("--steps", ("-1", huge, "x", "", "1.5")), ("--minutes", ("nan", "inf", "-1")),
                                ("--learning-rate", ("0", "nan", "1e999", "-1e-3")), ("--batch-tokens", ("0", huge)),
                                ("--dropout", ("nan", "1", "-0.1")), ("--label-smoothing", ("nan", "1")),
-                               ("--width", ("0", "1000000", huge)), ("--vocabulary-size", ("1", "-5", "99999999999")),
+                               ("--width", ("0", "1000000", huge, "016", "0x10")), ("--vocabulary-size", ("1", "-5", "99999999999")),
                                ("--seed", ("-1", "x", huge)), ("--threads", ("-1", "99999")), ("--clip", ("nan", "-1")),
                                ("--save-every", ("nan", "-1")), ("--dev-fraction", ("nan", "1")),
                                ("--patience", ("-1",)), ("--warm-up", ("0", "-5"))):
@@ -277,6 +277,28 @@ class Usage(Case):
             for value in values:
                 with self.subTest(option, value=value):
                     self.refused(2, "translate", "m", f"{option}={value}", says=option)
+        lines = self.file("lines", b"a b\nc\n")
+        evaluate = ["evaluate", "--hypothesis", lines, "--reference", lines]
+        for value in ("010", "0x10", huge, "", "-1", "20,10", "10,10", "a"):
+            with self.subTest("--length-bands", value=value):
+                self.refused(2, *evaluate, "--by-length", lines, f"--length-bands={value}")
+        self.refused(2, *evaluate, "--by-length", "", says="--by-length")
+        self.assertFalse((self.root / "m").exists())
+
+    def test_options_that_say_nothing(self):
+        text = [*self.text[:4], "--output", self.root / "m", "--steps", 1]
+        side = self.file("side", b"a b\n")
+        for arguments, says in ((["train", *text, "--guided-weight", 0.5], "--guided-alignment"),
+                                (["train", *text, "--from", "en"], "--data"),
+                                (["train", *text, "--dev-source", side, "--dev-target", side, "--dev-fraction", 0.1],
+                                 "--dev-fraction"),
+                                (["train", *text, "--patience", 2], "--patience"),
+                                (["evaluate", "m", "--source", side, "--target", side, "--metric", "bleu"], "--metric"),
+                                (["evaluate", "m", "--source", side, "--target", side, "--tokenize", "intl"],
+                                 "--tokenize"),
+                                (["view", "m", "a b", "--target", ""], "--target")):
+            with self.subTest(arguments):
+                self.refused(2, *arguments, says=says)
         self.assertFalse((self.root / "m").exists())
 
     def test_huge_but_legal_numbers(self):

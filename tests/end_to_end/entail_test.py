@@ -67,6 +67,13 @@ class Entail(unittest.TestCase):
         self.assertEqual((result["accuracy"], result["pairs"]), (1, 2))
         self.assertIn(b"binary.tsv:2: the label", run("entail", self.model, "--test", binary, code=3).stderr)
 
+    def test_what_is_cut_is_told(self):
+        done = run("entail", self.model, text=b"a b\tb\n" + b"a " * 500 + b"\tb\n")
+        self.assertEqual(done.stdout.count(b"\n"), 2)
+        self.assertIn(b"1 pair has a side of more than 128 pieces", done.stderr)
+        self.assertIn(b"the first is line 2", done.stderr)
+        self.assertEqual(run("entail", self.model, "--quiet", text=b"a " * 500 + b"\tb\n").stderr, b"")
+
     def test_the_matrix_of_a_pair(self):
         text = run("view", self.model, "a b", "--target", "no a").stdout.decode()
         self.assertIn("contradiction", text.splitlines()[0])
