@@ -324,7 +324,11 @@ class Session {
       begin = end + 1;
       boost::json::error_code error;
       const auto value = boost::json::parse(line, error);
-      if (error || !value.is_object()) break;  // a kill may have cut the last line
+      if (error || !value.is_object()) {
+        if (begin < all.size() && hooks_.warn)  // a kill may have cut the last line, but no other
+          hooks_.warn(path.string() + " is damaged; its lines from there on are dropped");
+        break;
+      }
       const auto* at = value.as_object().if_contains("step");
       if (!at || !at->is_int64() || at->as_int64() > step) break;
       kept += line + '\n';
