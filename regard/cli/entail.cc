@@ -46,8 +46,7 @@ class Cuts {
     if (count_ == 0) return;
     std::cerr << fmt::format(
         "regard: warning: {}: {} a side of more than {} pieces, of which the model reads no more (the first "
-        "is line "
-        "{}); train with a larger --longest\n",
+        "is line {}); train with a larger --longest\n",
         file, count_ == 1 ? "1 pair has" : fmt::format("{} pairs have", count_), longest, first_);
   }
 

@@ -152,8 +152,7 @@ void add_view(CLI::App& app, Common& common) {
       "  regard view model \"the red car\" --target \"la voiture rouge\" --output matrix.svg\n"
       "Columns are source words, rows target words (of a classifier: words of the hypothesis, and of the\n"
       "premise TEXT that attend to them; of a language model: the text, and a row tells what was looked at\n"
-      "when its piece was read); a PNG needs gnuplot, and its numbers stand\n"
-      "beside it in FILE.tsv.");
+      "when its piece was read). A PNG needs gnuplot; its numbers stand beside it in FILE.tsv.");
   verb->callback([a, &common] { view(*a, common); });
 }
 
