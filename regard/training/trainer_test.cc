@@ -196,7 +196,8 @@ TEST(TrainerThreads, AccumulatedAndAveragedItResumesToTheBit) {
     run_session(rest, lines, {}, one);
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("training.average was 3 and is now the default"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("training.average was 3 and is now the default"),
+              std::string::npos)
         << error.what();
   }
 }
