@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <regex>
 #include <sstream>
 
 #include "regard/base/file.h"
@@ -90,20 +89,18 @@ TEST_F(TrainerTest, ALossThatIsNoNumberStopsWithTheLinesAndTheLastGoodCheckpoint
   hooks.save = [&](const Progress& progress) {
     if (progress.step == 3) broken->parameters().back().value.data<float>()[0] = std::nanf("");
   };
-  std::string message;
-  try {
-    trainer.run(hooks);
-  } catch (const DataError& error) {
-    message = error.what();
+  const std::string message = tests::error_message<DataError>([&] { trainer.run(hooks); });
+  const std::string before = "training stopped at step 4: the loss is not a finite number (lines",
+                    after = "; the last good checkpoint, of step 2, is kept; try a lower --learning-rate";
+  ASSERT_TRUE(message.starts_with(before)) << message;
+  EXPECT_NE(message.find(after), std::string::npos) << message;
+  std::istringstream lines(message.substr(before.size()));
+  size_t named = 0;
+  for (int64_t line = 0; lines >> line; ++named) {
+    EXPECT_GE(line, 1);
+    EXPECT_LE(line, data_.source.size());
   }
-  std::smatch found;
-  ASSERT_TRUE(std::regex_search(
-      message, found,
-      std::regex("stopped at step 4: the loss is not a finite number \\(lines((?: [0-9]+)+)(?: ...)?\\); the "
-                 "last good checkpoint, of step 2, is kept")))
-      << message;
-  std::istringstream lines(found[1]);
-  for (int64_t line = 0; lines >> line;) EXPECT_LE(line, data_.source.size());
+  EXPECT_GT(named, 0U);
   ASSERT_FALSE(kept.empty());
   for (const auto& tensor : kept)
     for (const float weight : tensor) ASSERT_TRUE(std::isfinite(weight));
@@ -127,9 +124,9 @@ TEST_F(TrainerTest, WeightsThatAreNoNumbersAreNeitherKeptNorSaved) {
       hooks.improved = [] { ADD_FAILURE(); };
       hooks.save = [](const Progress&) { ADD_FAILURE(); };
       const std::string message = tests::error_message<DataError>([&] { trainer.run(hooks); });
-      EXPECT_TRUE(std::regex_search(
-          message, std::regex("stopped at step 1: the weights .* are not finite numbers; the "
-                              "last good checkpoint, of step 0, is kept")))
+      EXPECT_TRUE(message.starts_with("training stopped at step 1: the weights embedding")) << message;
+      EXPECT_NE(message.find("are not finite numbers; the last good checkpoint, of step 0, is kept"),
+                std::string::npos)
           << message;
     }
 }
