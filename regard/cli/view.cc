@@ -100,8 +100,8 @@ pictures::AttentionMatrix own_matrix(const models::TrainedModel& model, const Vi
   return matrix;
 }
 
-pictures::AttentionMatrix matrix_of(const ViewArguments& a, ThreadPool& pool) {
-  switch (models::task_of(a.model)) {
+pictures::AttentionMatrix matrix_of(models::Task task, const ViewArguments& a, ThreadPool& pool) {
+  switch (task) {
     case models::Task::language:
       return own_matrix(models::load_model(a.model, models::Task::language), a);
     case models::Task::classification:
@@ -119,11 +119,11 @@ void view(const ViewArguments& a, const Common& common) {
   if (a.target_option->count() > 0 && text::is_blank(a.target))
     throw UsageError("--target holds no word; give a sentence, or leave it out");
   ThreadPool pool(common.thread_count());
-  const auto matrix = matrix_of(a, pool);
+  const models::Task task = models::task_of(a.model);
+  const auto matrix = matrix_of(task, a, pool);
   if (common.json)
-    std::cout << json_text(models::task_of(a.model) == models::Task::classification
-                               ? matrix_json(matrix, "hypothesis", "premise")
-                               : matrix_json(matrix));
+    std::cout << json_text(task == models::Task::classification ? matrix_json(matrix, "hypothesis", "premise")
+                                                                : matrix_json(matrix));
   if (a.output.empty() && !common.json)
     std::cout << pictures::terminal_matrix(matrix, terminal());
   else if (a.output.ends_with(".svg"))

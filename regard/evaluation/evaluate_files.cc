@@ -8,7 +8,6 @@
 #include <boost/json.hpp>
 #include <functional>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "regard/base/error.h"
@@ -160,13 +159,6 @@ struct Band {
   std::vector<size_t> lines;
 };
 
-int64_t count_words(const std::string& line) {
-  int64_t words = 0;
-  std::istringstream in(line);
-  for (std::string word; in >> word;) ++words;
-  return words;
-}
-
 std::vector<Band> bands_of(const Lines& source, const std::vector<int64_t>& ends) {
   std::vector<Band> bands;
   int64_t first = 0;
@@ -176,7 +168,7 @@ std::vector<Band> bands_of(const Lines& source, const std::vector<int64_t>& ends
   }
   bands.push_back({first, std::nullopt, {}});
   for (size_t i = 0; i < source.size(); ++i) {
-    const auto band = std::lower_bound(ends.begin(), ends.end(), count_words(source[i])) - ends.begin();
+    const auto band = std::lower_bound(ends.begin(), ends.end(), text::word_count(source[i])) - ends.begin();
     bands[static_cast<size_t>(band)].lines.push_back(i);
   }
   std::erase_if(bands, [](const Band& band) { return band.lines.empty(); });

@@ -8,22 +8,12 @@
 #include "regard/base/error.h"
 #include "regard/base/file.h"
 #include "regard/base/random.h"
+#include "regard/text/utf8.h"
 
 namespace regard::text {
 namespace {
 
 bool blank(std::string_view line) { return line.find_first_not_of(" \t\r\v\f") == std::string_view::npos; }
-
-int64_t word_count(std::string_view line) {
-  int64_t count = 0;
-  bool inside = false;
-  for (const char c : line) {
-    const bool space = c == ' ' || c == '\t';
-    count += !space && !inside;
-    inside = !space;
-  }
-  return count;
-}
 
 /// The pairs worth keeping, as lines; what is dropped is counted in `corpus`.
 std::vector<Pair> cleaned(std::span<const Pair> pairs, const CorpusOptions& options, Corpus& corpus) {

@@ -74,6 +74,17 @@ bool is_blank(std::string_view line) {
   return true;
 }
 
+int64_t word_count(std::string_view line) {
+  int64_t count = 0;
+  bool inside = false;
+  for (const char c : line) {
+    const bool space = c == ' ' || c == '\t';
+    count += !space && !inside;
+    inside = !space;
+  }
+  return count;
+}
+
 std::string utf8_of(uint32_t c) {
   const auto byte = [](uint32_t value) { return static_cast<char>(value); };
   if (c < 0x80) return {byte(c)};

@@ -24,6 +24,9 @@ bool is_space(char32_t c);
 /// True if a line holds white space and byte-order marks only, or nothing at all.
 bool is_blank(std::string_view line);
 
+/// How many words blanks (spaces and tabs) part a line into.
+int64_t word_count(std::string_view line);
+
 /// One code point as UTF-8. REQUIRES a scalar value.
 std::string utf8_of(uint32_t code_point);
 

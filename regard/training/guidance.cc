@@ -11,18 +11,6 @@
 namespace regard::training {
 namespace {
 
-/// How many words blanks part a line into.
-int64_t word_count(std::string_view line) {
-  int64_t count = 0;
-  bool inside = false;
-  for (const char c : line) {
-    const bool blank = c == ' ' || c == '\t';
-    count += !blank && !inside;
-    inside = !blank;
-  }
-  return count;
-}
-
 /// The pieces of each word; no words at all if the vocabulary sees others than blanks part.
 std::vector<text::Word> words_of(const GuidedSide& side, int64_t pair) {
   const auto ids = side.sentences[pair];
@@ -32,7 +20,7 @@ std::vector<text::Word> words_of(const GuidedSide& side, int64_t pair) {
   });
   const bool whole = !ids.empty() && ids.back() == text::Vocabulary::kEnd;
   const auto seen = static_cast<int64_t>(words.size()),
-             expected = word_count(side.lines[static_cast<size_t>(pair)]);
+             expected = text::word_count(side.lines[static_cast<size_t>(pair)]);
   if (whole ? seen != expected : seen > expected) words.clear();
   return words;
 }
@@ -49,7 +37,8 @@ WordLinks read_word_links(const std::filesystem::path& path, std::span<const std
                                 lines.size(), source.size()));
   WordLinks links;
   for (size_t i = 0; i < lines.size(); ++i) {
-    const auto line = static_cast<int64_t>(i) + 1, S = word_count(source[i]), T = word_count(target[i]);
+    const auto line = static_cast<int64_t>(i) + 1, S = text::word_count(source[i]),
+               T = text::word_count(target[i]);
     const auto parsed = evaluation::parse_links(lines[i], name, line).possible;
     for (const auto& [s, t] : parsed)
       if (s >= S || t >= T)

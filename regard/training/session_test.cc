@@ -31,6 +31,13 @@ SessionOptions small(const std::filesystem::path& output, int64_t steps) {
   return options;
 }
 
+/// Hooks that interrupt training when it asks for the n-th time.
+SessionHooks interrupted_at(int n) {
+  SessionHooks hooks;
+  hooks.interrupted = [n, asked = 0]() mutable { return ++asked == n; };
+  return hooks;
+}
+
 std::string weights_of(const std::filesystem::path& directory) {
   return read_file(directory / "model.safetensors");
 }
@@ -71,11 +78,8 @@ TEST(Session, InterruptedAnywhereItGoesOnToTheSameWeights) {
   const Lines lines = letters(400, false);
   ThreadPool pool(1);
   run_session(small(folder / "whole", 12), lines, {}, pool);
-  int asked = 0;
-  SessionHooks hooks;
-  hooks.interrupted = [&] { return ++asked == 6; };
   auto options = small(folder / "parts", 12);
-  EXPECT_EQ(run_session(options, lines, hooks, pool), Ending::interrupted);
+  EXPECT_EQ(run_session(options, lines, interrupted_at(6), pool), Ending::interrupted);
   options.resume = true;
   EXPECT_EQ(run_session(options, lines, {}, pool), Ending::finished);
   EXPECT_EQ(weights_of(folder / "whole"), weights_of(folder / "parts"));
@@ -87,10 +91,7 @@ TEST(Session, UntilTheFirstEvaluationTheLastWeightsAreKept) {
   const Lines lines = letters(400, false);
   ThreadPool pool(1);
   run_session(small(folder / "whole", 3), lines, {}, pool);
-  int asked = 0;
-  SessionHooks hooks;
-  hooks.interrupted = [&] { return ++asked == 4; };
-  EXPECT_EQ(run_session(small(folder / "parts", 12), lines, hooks, pool), Ending::interrupted);
+  EXPECT_EQ(run_session(small(folder / "parts", 12), lines, interrupted_at(4), pool), Ending::interrupted);
   EXPECT_EQ(weights_of(folder / "whole"), weights_of(folder / "parts"));
 }
 
